@@ -26,6 +26,7 @@ pub mod stats;
 pub mod storage;
 pub mod time;
 pub mod trace;
+pub mod watch;
 
 pub use error::{Error, Kind, Result};
 pub use trace::Trace;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 /// What is done of so many steps, and the time left.
 const COUNTED: &str = "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left";
@@ -90,11 +90,6 @@ impl Steps {
     pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
         Self(Clock::moving(bar(quiet, Some(0), UNCOUNTED), what))
     }
-
-    /// One more is done.
-    pub(crate) fn step(&self) {
-        self.0.0.inc(1);
-    }
 }
 
 impl Watch for Steps {
@@ -107,7 +102,7 @@ impl Watch for Steps {
     }
 
     fn made(&self) {
-        self.step();
+        self.0.0.inc(1);
     }
 }
 

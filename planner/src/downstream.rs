@@ -27,6 +27,7 @@
 mod gamma_boost;
 
 use serde::Serialize;
+use tracecast_analytics::stats::rank;
 use tracecast_predictors::duration::backtest::Track;
 use tracecast_predictors::timeline::Timeline;
 
@@ -413,8 +414,7 @@ pub fn run(
 /// Estimates, seconds; a job without one is taken to be as long as the median of the others.
 fn filled(estimates: &[Option<f64>]) -> impl Iterator<Item = f64> {
     let mut known: Vec<f64> = estimates.iter().flatten().copied().collect();
-    known.sort_unstable_by(f64::total_cmp);
-    let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
+    let usual = rank::upper(&mut known, 0.5).unwrap_or(1.0);
     estimates.iter().map(move |estimate| estimate.unwrap_or(usual))
 }
 

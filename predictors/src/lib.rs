@@ -22,6 +22,7 @@ pub mod matrix;
 pub mod model;
 pub mod model_file;
 pub mod output;
+mod recent;
 pub mod score;
 pub mod serve;
 pub mod sheet;
@@ -29,7 +30,6 @@ pub mod slurm;
 pub mod spot;
 pub mod timeline;
 pub mod utilisation;
-pub mod watch;
 
 pub use error::{Error, Result};
 pub use model_file::read as read_model;

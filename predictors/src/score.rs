@@ -8,6 +8,7 @@
 //! O(n log n). Worked example: y = 2 and q₀.₉ = 1: the loss is 0.9 × 1; with q₀.₉ = 3 it is 0.1 × 1.
 
 use serde::Serialize;
+use tracecast_analytics::stats::quantile::quantile;
 
 /// Pinball loss at 10, 50 and 90 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
@@ -79,7 +80,9 @@ pub fn score(predictions: &[Scored]) -> Option<Score> {
     let at = |scored: &Scored, ix: usize| scored.quantiles.get(ix).copied().unwrap_or(f64::NAN);
     let within =
         |scored: &Scored, low, high| f64::from(u8::from(at(scored, low) <= scored.y && scored.y <= at(scored, high)));
-    let median_of = |of: &dyn Fn(&Scored) -> f64| median(predictions.iter().map(of).collect());
+    let median_of = |of: &dyn Fn(&Scored) -> f64| {
+        quantile(&predictions.iter().map(of).collect::<Vec<_>>(), 0.5).unwrap_or(f64::NAN)
+    };
     let middle = mean(&|scored| scored.y);
     let spread = mean(&|scored| (scored.y - middle).powi(2));
     let error = mean(&|scored| (scored.y - scored.point).powi(2));
@@ -109,14 +112,6 @@ pub fn score(predictions: &[Scored]) -> Option<Score> {
 pub fn brier(told: &[(f64, bool)]) -> Option<f64> {
     let sum: f64 = told.iter().map(|(chance, came)| (chance - f64::from(u8::from(*came))).powi(2)).sum();
     (!told.is_empty()).then(|| sum / told.len() as f64)
-}
-
-/// Median of values; of an even number, the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let half = values.len() / 2;
-    let at = |ix: usize| values.get(ix).copied().unwrap_or(f64::NAN);
-    if values.len().is_multiple_of(2) { f64::midpoint(at(half.wrapping_sub(1)), at(half)) } else { at(half) }
 }
 
 /// Ranks from 1, equal values sharing the mean of theirs.

@@ -14,6 +14,7 @@
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::schema::{JobState, Resource, gpu_count};
+use tracecast_analytics::stats::rank;
 
 use crate::error::{Error, Result};
 use crate::feature::Known;
@@ -302,7 +303,7 @@ impl Timeline {
             known: all.len(),
             drawn: drawn.len(),
             mean_s: drawn.iter().map(|ms| seconds(*ms)).sum::<f64>() / drawn.len().max(1) as f64,
-            median_s: drawn.get(drawn.len() / 2).map_or(f64::NAN, |ms| seconds(*ms)),
+            median_s: rank::upper_sorted(&drawn, 0.5).map_or(f64::NAN, seconds),
         };
         Some((later, facts))
     }

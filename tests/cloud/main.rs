@@ -103,7 +103,7 @@ fn holds(found: &CloudBacktest, starts: usize) {
 fn a_job_on_v100_keeps_its_deadline_and_costs_less_than_uniform_progress_and_greedy() {
     let Some(series) = series(&SINGLE) else { return };
     assert_eq!(series[0].tick_ms, 195_000);
-    let found = backtest(&series, &request(&[0.65, 0.8, 0.9], 6, 1), &|| ()).unwrap();
+    let found = backtest(&series, &request(&[0.65, 0.8, 0.9], 6, 1), &()).unwrap();
     holds(&found, 6);
     for other in [CloudPolicy::UniformProgress, CloudPolicy::Greedy] {
         for (programme, other) in of(&found, CloudPolicy::SemiMarkov).iter().zip(of(&found, other)) {
@@ -118,7 +118,7 @@ fn a_job_that_needs_all_instances() {
     let traces = ["availability/16-node/aws-08-27-2023/us-east-2b", "preemption/4-node/aws-08-03-2023/us-west-2c"];
     let Some(series) = series(&traces) else { return };
     for (series, need) in series.chunks(1).zip([16, 4]) {
-        let found = backtest(series, &request(&[0.65, 0.9], 5, need), &|| ()).unwrap();
+        let found = backtest(series, &request(&[0.65, 0.9], 5, need), &()).unwrap();
         assert!(found.cells.iter().all(|cell| cell.misses == 0 && cell.over_omniscient_mean > -1e-12));
         assert!(of(&found, CloudPolicy::SemiMarkov).iter().all(|at| at.cost_ratio_mean < 1.0));
     }
@@ -133,7 +133,7 @@ fn an_elastic_job_takes_what_there_is_and_keeps_its_deadline() {
     for (series, need) in series.chunks(1).zip([16, 4]) {
         let gang = request(&[0.65, 0.9], 2, need);
         let elastic = CloudRequest { elastic: true, ..gang.clone() };
-        let [gang, elastic] = [gang, elastic].map(|request| backtest(series, &request, &|| ()).unwrap());
+        let [gang, elastic] = [gang, elastic].map(|request| backtest(series, &request, &()).unwrap());
         holds(&elastic, 2);
         let mean = |policy: CloudPolicy| of(&elastic, policy).iter().map(|at| at.cost_ratio_mean).sum::<f64>() / 2.0;
         assert!(mean(CloudPolicy::SemiMarkov) < mean(CloudPolicy::Greedy) + MARGIN);
@@ -151,7 +151,7 @@ fn a_job_of_uncertain_work_keeps_its_deadline() {
     let hours = |hours: i64| hours * 3_600_000;
     let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
     let uncertain = Some(WorkDistribution::of(&work).unwrap());
-    let found = backtest(&series, &CloudRequest { uncertain, ..request(&[0.65, 0.9], 2, 1) }, &|| ()).unwrap();
+    let found = backtest(&series, &CloudRequest { uncertain, ..request(&[0.65, 0.9], 2, 1) }, &()).unwrap();
     holds(&found, 2);
     for at in &found.uncertain.as_ref().unwrap().by_slack {
         let [on_distribution, on_top, on_median] = at.plans.as_slice() else { panic!("{at:?}") };
@@ -170,7 +170,7 @@ fn an_elastic_job_of_uncertain_work_keeps_its_deadline() {
     let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
     let uncertain = Some(WorkDistribution::of(&work).unwrap());
     let asked = CloudRequest { uncertain, elastic: true, ..request(&[0.65, 0.9], 2, 4) };
-    let found = backtest(&series, &asked, &|| ()).unwrap();
+    let found = backtest(&series, &asked, &()).unwrap();
     holds(&found, 2);
     for at in &found.uncertain.as_ref().unwrap().by_slack {
         let [on_cover, on_top, on_median] = at.plans.as_slice() else { panic!("{at:?}") };
@@ -203,7 +203,7 @@ fn together(slacks: &[f64], starts: usize) -> CloudRequest {
 #[test]
 fn a_job_over_nine_zones_keeps_its_deadline_and_costs_no_more_than_uniform_progress() {
     let Some(series) = priced() else { return };
-    let found = backtest(&series, &together(&[0.5, 0.833, 0.952], 4), &|| ()).unwrap();
+    let found = backtest(&series, &together(&[0.5, 0.833, 0.952], 4), &()).unwrap();
     assert_eq!(found.traces.len(), 9);
     assert!(found.cells.iter().all(|cell| cell.trace == TOGETHER));
     holds(&found, 4);
@@ -217,11 +217,11 @@ fn zones_that_are_probed_keep_the_deadline() {
         let probes = Some(Probes { every_ms, bill_ms: 0, past: Past::Probed });
         let probed = ZonesTogether { probes, ..ZonesTogether::default() };
         let request = CloudRequest { together: Some(probed), ..together(&[0.5, 0.952], 4) };
-        backtest(&series, &request, &|| ()).unwrap()
+        backtest(&series, &request, &()).unwrap()
     };
     let (two_hours, ticks) = (every(2 * 3_600_000), every(195_000));
     holds(&two_hours, 4);
-    let all_seen = backtest(&series, &together(&[0.5, 0.952], 4), &|| ()).unwrap();
+    let all_seen = backtest(&series, &together(&[0.5, 0.952], 4), &()).unwrap();
     for policy in CloudPolicy::TOGETHER {
         assert_eq!(of(&ticks, policy), of(&all_seen, policy), "{policy:?}");
     }

@@ -13,7 +13,7 @@ fn tested(series: &[SpotSeries], need: u32) -> SpotBacktest {
     let records: Vec<_> = series.iter().map(|zone| zone.record(None)).collect();
     let options =
         SpotTestOptions { need, together: true, hours: HOURS_AHEAD.to_vec(), refit_days: REFIT_DAYS, seed: 1 };
-    backtest(&records, &options, &|| ()).unwrap()
+    backtest(&records, &options, &()).unwrap()
 }
 
 /// Mean Brier score and mean log loss over targets and horizons.

@@ -8,13 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::source::{self, Named};
 use super::{MEMBERS, root};
 
-/// Circles that are known: crate, modules in the circle, and why they may stay.
-const EXEMPT: [(&str, &[&str], &str); 1] = [(
-    "analytics",
-    &["attribute", "constant", "ledger", "meter", "model"],
-    "the ledger lists the constants that its meter used",
-)];
-
 /// Names of modules from the crate's root on.
 pub(crate) type Path = Vec<String>;
 
@@ -107,20 +100,12 @@ fn circles<'a>(edges: impl Iterator<Item = &'a (String, String)>) -> BTreeSet<BT
 #[test]
 fn modules_do_not_depend_on_each_other_in_a_circle() {
     let mut wrong = String::new();
-    let mut exempt_met = BTreeSet::new();
     for member in MEMBERS {
         let edges = edges(&root().join(member).join("src"));
         assert!(!edges.is_empty(), "{member}: no module names another");
         for (parent, edges) in &edges {
             for circle in circles(edges.keys()) {
                 let parent = parent.join("::");
-                let known = EXEMPT.iter().position(|(of, modules, _)| {
-                    *of == member && modules.iter().copied().collect::<BTreeSet<_>>() == circle
-                });
-                if let Some(known) = known {
-                    exempt_met.insert(known);
-                    continue;
-                }
                 wrong.push_str(&format!("\n{member}, {parent}: {circle:?}\n"));
                 let inside =
                     |(from, to): &(String, String)| circle.contains(from.as_str()) && circle.contains(to.as_str());
@@ -131,7 +116,6 @@ fn modules_do_not_depend_on_each_other_in_a_circle() {
         }
     }
     assert!(wrong.is_empty(), "modules that depend on each other:\n{wrong}");
-    assert_eq!(exempt_met.len(), EXEMPT.len(), "an exemption is needed no more");
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> A
         ),
         options: RoundOptions::default(),
     };
-    AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap()
+    AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &()).unwrap()
 }
 
 /// The policies on the jobs of a file of Gavel's authors, with a least time between allocations, minutes.
@@ -43,7 +43,7 @@ fn of_file(fleet: &TypedFleet, file: &str, policies: &[P], kept_min: i64) -> Opt
         jobs: AllocationJobs::Listed(read(file, &text, fleet).unwrap()),
         options: RoundOptions { reallocate_ms: kept_min * 60_000, ..RoundOptions::default() },
     };
-    let found = AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+    let found = AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &()).unwrap();
     for row in &found.policies {
         let (mean, makespan) = (row.mean_jct_s.value, row.makespan_s.value);
         println!(
@@ -145,7 +145,7 @@ fn deadlines_on_gavels_throughputs() {
             jobs: AllocationJobs::Drawn(what, (3..=5).collect()),
             options: RoundOptions::default(),
         };
-        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &()).unwrap();
         let bound = found.limits.missed.unwrap().value;
         let missed = request.policies.iter().map(|policy| {
             let dues = found.row(*policy).unwrap().deadlines.unwrap();
@@ -181,7 +181,7 @@ fn processors_on_gavels_throughputs() {
             jobs: AllocationJobs::Drawn(what, (1..=3).collect()),
             options: RoundOptions { per_node: Some(8), host_order, ..RoundOptions::default() },
         };
-        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &()).unwrap();
         let host = |policy: P| found.row(policy).unwrap().host.unwrap();
         for row in &found.policies {
             let host = row.host.unwrap();

@@ -39,7 +39,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
     let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
     let request = asked(None);
-    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
+    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
     for rule in &answer.held_out.by {
         println!(
             "{}: {:.1} nodes, {} of {}, {:.1} beyond",
@@ -63,7 +63,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
     }
     let request = CapacityRequest { eval_from_ms: Some(split_ms), ..request };
     let [as_it_was, otherwise] = [&loaded, &other].map(|loaded| {
-        let answer = CapacityAnswer::of(&trace, loaded, String::new(), &request, &|| ()).unwrap();
+        let answer = CapacityAnswer::of(&trace, loaded, String::new(), &request, &()).unwrap();
         let window = answer.held_out.windows.last().unwrap();
         let of = |by: NodesBy| window.by.iter().find(|rule| rule.by == by).unwrap().nodes;
         NodesBy::ALL.into_iter().filter(|by| *by != NodesBy::Oracle).map(of).collect::<Vec<_>>()
@@ -82,7 +82,7 @@ fn kinds_of_nodes_for_philly_hold_as_said() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/node-types/example.toml");
     let kinds = NodeKinds::parse("example.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
     let request = asked(Some(kinds));
-    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
+    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
     let mix = answer.mix.as_ref().unwrap();
     for rule in &mix.held_out {
         println!("{}: {:.0} a month, {} of {}", rule.what, rule.per_month, rule.pools_kept, rule.pools);

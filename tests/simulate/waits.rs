@@ -105,7 +105,7 @@ fn four_answers_say_the_same_of_waiting() {
         faults: None,
         kinds: None,
     };
-    let capacity = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
+    let capacity = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
     let today = capacity.curve.iter().find(|point| point.nodes == 2).unwrap();
     // Half of the jobs wait 90 min, and half not at all.
     assert_eq!((today.p50_wait_s, today.p95_wait_s), (Some(0.0), Some(5_400.0)), "{today:?}");

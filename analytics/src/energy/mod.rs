@@ -3,10 +3,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`meter`] | what each stretch of each device is known by: counter, power, a short gap bridged, a model |
+//! | [`meter`] | what each stretch of each device is known by: counter, power, a short gap bridged, a model; and whose energy it is |
 //! | [`model`] | power of a GPU type by its utilisation or state, and its bounds |
 //! | [`ratings`] | published idle power and TDP of GPU types |
-//! | `attribute` | whose energy it is: jobs, idle power, overhead, residual |
 //! | [`ledger`] | the result |
 //! | [`stream`] | the same for tables larger than memory |
 //! | [`constant`] | constants that set figures, each with its source |
@@ -14,7 +13,6 @@
 //! Worked number: a GPU that reads 100 W and 200 W a minute apart drew 9,000 J; ten minutes without a reading are no reading but
 //! a model, and the ledger keeps the two apart.
 
-mod attribute;
 pub mod constant;
 pub mod ledger;
 pub mod meter;

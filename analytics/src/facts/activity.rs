@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use super::outage::{Count, Outages};
 use crate::schema::Table as _;
+use crate::stats::rank;
 use crate::trace::Trace;
 
 /// Counts of one name.
@@ -34,8 +35,7 @@ pub fn gpus_in_use(trace: &Trace, row: usize) -> Option<f64> {
 pub fn spacing(times: impl IntoIterator<Item = i64>) -> Option<i64> {
     let mut before = None;
     let mut gaps: Vec<i64> = times.into_iter().filter_map(|time| Some(time - before.replace(time)?)).collect();
-    gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).copied()
+    rank::upper(&mut gaps, 0.5)
 }
 
 impl Counts {

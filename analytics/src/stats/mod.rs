@@ -3,13 +3,15 @@
 //! | module | holds |
 //! |---|---|
 //! | [`sum`] | compensated sums, mean, variance, shares |
-//! | [`quantile`] | exact and weighted quantiles, [`Summary`] |
+//! | [`quantile`] | interpolated and weighted quantiles, [`Summary`] |
 //! | [`ecdf`] | distribution functions, thinned for plots |
 //! | [`survival`] | Kaplan-Meier with censoring and delayed entry |
 //! | [`fit`] | maximum-likelihood families and their ranking |
+//! | [`interval`] | 95 % intervals: of resamples, of means, of shares |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`divisor`](mod@divisor) | greatest common divisors |
 //! | [`arrival`] | burstiness of arrival times |
+//! | [`rank`] | nearest ranks, which are one of the values |
 //! | [`resample`] | bootstrap over blocks |
 //! | [`sampled`] | integrals of samples with gaps, counters with resets |
 //!
@@ -21,7 +23,9 @@ pub mod concentration;
 pub mod divisor;
 pub mod ecdf;
 pub mod fit;
+pub mod interval;
 pub mod quantile;
+pub mod rank;
 pub mod resample;
 pub mod sampled;
 pub mod sum;

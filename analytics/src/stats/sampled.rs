@@ -11,6 +11,7 @@
 //! Worked number: 100 W, 200 W and 300 W at 0, 60 and 120 s are 60 · 150 + 60 · 250 = 24,000 J; the holds are 30, 60 and
 //! 30 s.
 
+use super::rank;
 use super::sum::NeumaierSum;
 
 /// Gaps up to so many times the period are bridged.
@@ -55,12 +56,8 @@ impl Integrator {
         self.hold_s.clear();
         self.hold_s.resize(samples.len(), 0.0);
         self.gaps.extend(samples.iter().zip(samples.iter().skip(1)).map(|(a, b)| b.0 - a.0));
-        if self.gaps.is_empty() {
-            return Integral::default();
-        }
         self.gaps.truncate(PERIOD_GAPS);
-        let middle = (self.gaps.len() - 1) / 2;
-        let median = *self.gaps.select_nth_unstable(middle).1;
+        let Some(median) = rank::nearest(&mut self.gaps, 0.5) else { return Integral::default() };
         let mut integral = Integral { gap_ms: Some(median), ..Integral::default() };
         let (mut value, mut bridged_ms) = (NeumaierSum::new(), 0);
         for (ix, (a, b)) in samples.iter().zip(samples.iter().skip(1)).enumerate() {

@@ -291,7 +291,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         host_order: asked.host_order.into(),
     };
     let request = AllocationRequest { policies, jobs, options };
-    let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
+    let answer = AllocationAnswer::of(&fleet, title, &request, &steps)?;
     drop(steps);
     output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))

@@ -222,7 +222,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     }
     let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
-    let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
+    let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &steps)?;
     drop(steps);
     if let (Some(_), Some(why)) = (&asked.emit_to, answer.refused()) {
         not_written(&why);

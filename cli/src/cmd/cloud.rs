@@ -244,7 +244,7 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let together = request.together.is_some();
     let jobs = if together { 1 } else { series.len() };
     let steps = Steps::new(quiet, "running the job from each start", jobs * request.starts);
-    let mut answer = CloudBacktestAnswer::of(&series, title, &request, &|| steps.step())?;
+    let mut answer = CloudBacktestAnswer::of(&series, title, &request, &steps)?;
     drop(steps);
     if checked.reports(asked.charts.as_deref()) {
         answer = answer.with_timeline(&series, &request)?;

@@ -222,7 +222,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {told}"));
     }
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request));
-    let run = SearchRun { done: &|| steps.step(), journal: journal.as_ref() };
+    let run = SearchRun { watch: &steps, journal: journal.as_ref() };
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     if let (Some(_), Some(why)) = (&asked.emit_to, answer.recommendation.as_ref().and_then(Recommendation::refused)) {

@@ -396,7 +396,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         Some(folders) => (study.evaluate_all(merged(&study, folders)?)?, None),
         None => {
             let steps = Steps::new(quiet, "replaying", study.scenarios.len());
-            let (replayed, seconds) = study.replay_all(|| steps.step())?;
+            let (replayed, seconds) = study.replay_all(&steps)?;
             drop(steps);
             (replayed, Some(seconds))
         }
@@ -413,7 +413,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut found = study.answer(subject, &replayed, seconds)?;
     if let Some(growth) = growth {
         let steps = Steps::new(quiet, "replaying", study.scenarios.len() * request.jobs.draws as usize);
-        found.growth = Some(study.grow(&found, &growth, || steps.step())?);
+        found.growth = Some(study.grow(&found, &growth, &steps)?);
         drop(steps);
     }
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
@@ -667,7 +667,7 @@ fn columns(files: Files, loaded: &mut Loaded) -> Result<Vec<(&'static str, Match
 fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool) -> Result<()> {
     let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
     let steps = Steps::new(quiet, "replaying", (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
-    let schedules = study.run_some(|at| shard.mine(at), || steps.step())?;
+    let schedules = study.run_some(|at| shard.mine(at), &steps)?;
     drop(steps);
     let jobs = study.fingerprint();
     let mut count = 0;

@@ -203,7 +203,7 @@ pub(crate) fn backtest(asked: &BacktestSpot, quiet: bool) -> Result<()> {
         check_together(&records)?;
     }
     let steps = Steps::new(quiet, "forecasting each zone", records.len());
-    let found = backtest::backtest(&records, &options, &|| steps.step())?;
+    let found = backtest::backtest(&records, &options, &steps)?;
     drop(steps);
     let answer = SpotBacktestAnswer::new(title, notes, &options, found);
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::SECOND_MS;
+use tracecast_analytics::watch::Watch;
 
 use super::answer::{Answer, KnownByRun, Replay, SCHEMA, Subject, Yardstick};
 use super::compare::{self, TieBand, TieBreak, permute_ties};
@@ -255,35 +256,31 @@ impl<'a> Study<'a> {
         Ok((schedule, began.elapsed().as_secs_f64()))
     }
 
-    /// Runs those of the scenarios for which `mine` says so, side by side; `None` for the others. `done` is called after each.
+    /// Runs those of the scenarios for which `mine` says so, side by side; `None` for the others. `watch` is told after each.
     ///
     /// # Errors
     /// As [`tracecast_sim::simulate`].
-    pub fn run_some(
-        &self,
-        mine: impl Fn(usize) -> bool + Sync,
-        done: impl Fn() + Sync,
-    ) -> Result<Vec<Option<Schedule>>> {
+    pub fn run_some(&self, mine: impl Fn(usize) -> bool + Sync, watch: &dyn Watch) -> Result<Vec<Option<Schedule>>> {
         let run = |at: usize| -> Result<Option<Schedule>> {
             if !mine(at) {
                 return Ok(None);
             }
             let (schedule, _) = self.run(at)?;
-            done();
+            watch.made();
             Ok(Some(schedule))
         };
         (0..self.scenarios.len()).into_par_iter().map(run).collect()
     }
 
-    /// Runs all scenarios and evaluates each: the first alone (so that its time means something), the others side by side. `done` is called after each.
+    /// Runs all scenarios and evaluates each: the first alone (so that its time means something), the others side by side. `watch` is told after each.
     ///
     /// # Errors
     /// As [`tracecast_sim::simulate`].
-    pub fn replay_all(&self, done: impl Fn() + Sync) -> Result<(Vec<ReplayedScenario>, f64)> {
+    pub fn replay_all(&self, watch: &dyn Watch) -> Result<(Vec<ReplayedScenario>, f64)> {
         let run = |at: usize| {
             let (schedule, seconds) = self.run(at)?;
             let replayed = self.evaluated(at, schedule)?;
-            done();
+            watch.made();
             Ok((replayed, seconds))
         };
         let (first, seconds) = run(0)?;
@@ -458,11 +455,11 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// What more work would do under each scenario, beside what was `found` on the record. `done` is called after each of draws × scenarios replays.
+    /// What more work would do under each scenario, beside what was `found` on the record. `watch` is told after each of draws × scenarios replays.
     ///
     /// # Errors
     /// As [`tracecast_sim::simulate`]; if no job of the record holds GPUs, a team cannot be drawn, or a scenario has nodes of its own.
-    pub fn grow(&self, found: &Answer, growth: &Growth, done: impl Fn() + Sync) -> Result<GrowthAnswer> {
+    pub fn grow(&self, found: &Answer, growth: &Growth, watch: &dyn Watch) -> Result<GrowthAnswer> {
         if !self.clusters.is_empty() {
             return Err(Error::Growth(ONE_CLUSTER.to_owned()));
         }
@@ -473,7 +470,7 @@ impl<'a> Study<'a> {
             .zip(metrics)
             .map(|(named, metrics)| (named.name.as_str(), &named.policy, metrics))
             .collect();
-        growth::grow((&self.loaded.workload, &self.loaded.cluster), &policies, growth, done)
+        growth::grow((&self.loaded.workload, &self.loaded.cluster), &policies, growth, watch)
     }
 
     /// What the first scenario's mean wait is under other orders of jobs submitted in the same second.

@@ -25,7 +25,7 @@ use tracecast_analytics::describe::{Description, GPU_ENERGY, Topic as _};
 use tracecast_analytics::energy::meter;
 use tracecast_analytics::report::opening::MOST_CARDS;
 use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 use crate::error::Result;
 use crate::plan::Recommendation;

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile;
+use tracecast_analytics::watch::Watch;
 
 use super::bound::bound;
 use super::job::{GangJob, JobDraw, draw};
@@ -250,12 +251,7 @@ impl AllocationAnswer {
     ///
     /// # Errors
     /// If no policy or no seed is named, one twice, or a replay fails.
-    pub fn of(
-        fleet: &TypedFleet,
-        title: String,
-        request: &AllocationRequest,
-        step: &(dyn Fn() + Sync),
-    ) -> Result<Self> {
+    pub fn of(fleet: &TypedFleet, title: String, request: &AllocationRequest, watch: &dyn Watch) -> Result<Self> {
         let policies = &request.policies;
         let twice =
             policies.iter().enumerate().find(|(at, policy)| policies.iter().take(*at).any(|other| other == *policy));
@@ -299,7 +295,7 @@ impl AllocationAnswer {
             .map(|(set, policy)| {
                 let (seed, jobs) = sets.get(*set).ok_or_else(|| Error::defect("a set of jobs is gone".to_owned()))?;
                 let found = replay(fleet, jobs, *policy, &request.options)?;
-                step();
+                watch.made();
                 Ok((run(fleet, jobs, *seed, *policy, &found), found.ends_ms))
             })
             .collect::<Result<_>>()?;

@@ -16,6 +16,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Zone, to_the_minute};
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_analytics::watch::Watch;
 
 use super::faults::{FaultLog, FaultsAnswer, FaultsRequest};
 use super::forward;
@@ -81,7 +82,7 @@ impl CapacityAnswer {
             faults: None,
             kinds: None,
         };
-        Self::of(&Trace::default(), loaded, String::new(), &request, &|| ()).unwrap()
+        Self::of(&Trace::default(), loaded, String::new(), &request, &()).unwrap()
     }
 }
 
@@ -467,7 +468,7 @@ fn end_of(loaded: &Loaded) -> i64 {
     loaded.workload.submit_ms.last().map_or(0, |last| last + 1)
 }
 
-/// How often `done` is called.
+/// How often `watch` is told.
 pub fn steps(loaded: &Loaded, request: &CapacityRequest) -> usize {
     let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
     let pools = loaded.cluster.pools.len();
@@ -487,7 +488,7 @@ pub fn first_test_ms(loaded: &Loaded, eval_from_ms: Option<i64>) -> Result<i64> 
 }
 
 impl CapacityAnswer {
-    /// Plans the nodes of a loaded trace. `done` is called [`steps`] times, or less often where parts have no nodes.
+    /// Plans the nodes of a loaded trace. `watch` is told [`steps`] times, or less often where parts have no nodes.
     ///
     /// # Errors
     /// If too few jobs are there to plan on or to test with, or the policy does not go with the workload.
@@ -496,7 +497,7 @@ impl CapacityAnswer {
         loaded: &Loaded,
         title: String,
         request: &CapacityRequest,
-        done: &(dyn Fn() + Sync),
+        watch: &dyn Watch,
     ) -> Result<Self> {
         request.policy.validate(&loaded.workload)?;
         if let Some(vc) = loaded.cluster.with_cells() {
@@ -508,7 +509,7 @@ impl CapacityAnswer {
         let with = (&request.policy, &request.target);
         let end = end_of(loaded);
         let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
-        let windows = heldout::test(loaded, with, (eval_from, end), done)?;
+        let windows = heldout::test(loaded, with, (eval_from, end), watch)?;
         if windows.iter().all(|window| window.parts.is_empty()) {
             return Err(Error::no_jobs(
                 "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
@@ -518,11 +519,11 @@ impl CapacityAnswer {
         }
         let growth = request.growth.as_ref();
         let draws = forward::draws(loaded, growth)?;
-        let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
+        let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), watch)?;
         let fidelity = met((&loaded.workload, loaded.nodes_of_record()), &request.policy, &loaded.recorded_start_ms)?;
         let in_all_if_passed = if request.asks_if_passed() {
             let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
-            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), done)?;
+            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), watch)?;
             Some(passed.iter().map(|part| u64::from(part.value())).sum())
         } else {
             None
@@ -557,7 +558,7 @@ impl CapacityAnswer {
             None => None,
             Some(kinds) => {
                 let of = (parts.as_slice(), windows.as_slice(), end);
-                Some(MixAnswer::of(loaded, kinds, with, &draws, of, done)?)
+                Some(MixAnswer::of(loaded, kinds, with, &draws, of, watch)?)
             }
         };
         let zone = Zone::named(&trace.zone)?;

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::watch::Watch;
 
 use super::growth::{BreakFactor, breaks_at};
 use super::heldout::{TestedWindow, has_failed, longer_share, mean_wait_s, recommended, warmed_up};
@@ -113,20 +114,20 @@ pub(super) fn draws(loaded: &Loaded, growth: Option<&Growth>) -> Result<Vec<Work
     }
 }
 
-/// Sizes every part for the jobs of all draws. `done` is called after each.
+/// Sizes every part for the jobs of all draws. `watch` is told after each.
 pub(super) fn size(
     loaded: &Loaded,
     with: (&Policy, &WaitTarget),
     (draws, growth): (&[Workload], Option<&Growth>),
     (windows, end): (&[TestedWindow], i64),
-    done: &(dyn Fn() + Sync),
+    watch: &dyn Watch,
 ) -> Result<Vec<SizedPart>> {
     let parts = Part::all(&loaded.cluster, end);
     let sized: Result<Vec<SizedPart>> = parts
         .into_par_iter()
         .map(|part| {
             let found = size_part(part, (&loaded.workload, draws, growth), with, (windows, end));
-            done();
+            watch.made();
             found
         })
         .collect();

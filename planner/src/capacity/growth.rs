@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use tracecast_analytics::stats::interval::student_t;
 use tracecast_analytics::time::WEEK_MS;
 
 use super::heldout::warmed_up;
@@ -101,8 +101,7 @@ impl DemandTrend {
         let sxx = of(&|x, _| x * x);
         let slope = of(&|x, y| x * y) / sxx;
         let residual = of(&|x, y| (y - slope * x).powi(2));
-        let t = StudentsT::new(0.0, 1.0, n - 2.0).ok()?.inverse_cdf(0.975);
-        let half = t * (residual / (n - 2.0) / sxx).sqrt();
+        let half = student_t(n - 2.0)? * (residual / (n - 2.0) / sxx).sqrt();
         let share = |slope: f64| slope.exp() - 1.0;
         half.is_finite().then(|| Self {
             weeks: hours.len() as u64,

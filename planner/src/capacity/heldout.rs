@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::watch::Watch;
 
 use super::part::Part;
 use super::search::{Needed, Search, WaitTarget};
@@ -232,12 +233,12 @@ impl Before {
     }
 }
 
-/// Tests all rules on every window. `done` is called after each part of each window.
+/// Tests all rules on every window. `watch` is told after each part of each window.
 pub(super) fn test(
     loaded: &Loaded,
     (policy, target): (&Policy, &WaitTarget),
     (eval_from, end): (Option<i64>, i64),
-    done: &(dyn Fn() + Sync),
+    watch: &dyn Watch,
 ) -> Result<Vec<TestedWindow>> {
     let mut found: Vec<TestedWindow> = Vec::new();
     for (from_ms, to_ms) in windows(end, eval_from)? {
@@ -248,7 +249,7 @@ pub(super) fn test(
                 let jobs = (&part.jobs(&known), &part.jobs(&ahead));
                 let failed = has_failed(&found, &part.name);
                 let tested = tested(part, jobs, (policy, target), (from_ms, to_ms), failed);
-                done();
+                watch.made();
                 Ok((part.name.clone(), tested?))
             })
             .collect();
@@ -312,7 +313,7 @@ fn tested(
     Ok(Tested::Judged(Decided { asked, needed, fewest }, tested))
 }
 
-/// Replays are many; how often `done` is called.
+/// Replays are many; how often `watch` is told.
 pub(super) fn steps(loaded: &Loaded, eval_from: Option<i64>, end: i64) -> usize {
     windows(end, eval_from).map_or(0, |windows| windows.len()) * loaded.cluster.pools.len()
 }
@@ -394,7 +395,7 @@ pub(in crate::capacity) mod tests {
         let (policy, target) = (Policy { scan: Scan::Skip, ..Policy::default() }, target());
         let begins = 30 * DAY_MS;
         let chosen = |loaded: &Loaded| -> Vec<(NodesBy, u32)> {
-            let windows = test(loaded, (&policy, &target), (Some(begins), 40 * DAY_MS), &|| ()).unwrap();
+            let windows = test(loaded, (&policy, &target), (Some(begins), 40 * DAY_MS), &()).unwrap();
             let last = windows.last().unwrap();
             assert_eq!(last.from_ms, begins);
             let rules = last.parts.iter().flat_map(|part| &part.tested);
@@ -422,12 +423,12 @@ pub(in crate::capacity) mod tests {
         let all = |from_ms: i64, to_ms: i64| (0..8).map(move |node| Outage { node, from_ms, to_ms });
         // All nodes are down in the last three days.
         loaded.cluster.outages = all(37 * DAY_MS, 41 * DAY_MS).collect();
-        let windows = test(&loaded, (&policy, &target), (Some(30 * DAY_MS), 40 * DAY_MS), &|| ()).unwrap();
+        let windows = test(&loaded, (&policy, &target), (Some(30 * DAY_MS), 40 * DAY_MS), &()).unwrap();
         let last = windows.last().unwrap();
         assert_eq!((last.unjudged.clone(), last.parts.len()), (vec!["a".to_owned()], 0));
         // The same days as the past of a window: no number was found, though one is enough later.
         loaded.cluster.outages = all(21 * DAY_MS, 29 * DAY_MS).collect();
-        let windows = test(&loaded, (&policy, &target), (Some(35 * DAY_MS), 40 * DAY_MS), &|| ()).unwrap();
+        let windows = test(&loaded, (&policy, &target), (Some(35 * DAY_MS), 40 * DAY_MS), &()).unwrap();
         let tested = &windows.last().unwrap().parts[0].tested;
         let of = |by: NodesBy| tested.iter().find(|tested| tested.by == by).unwrap();
         assert_eq!((of(NodesBy::Recommended).nodes, of(NodesBy::Recommended).kept), (8, false));

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_analytics::watch::Watch;
 
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
 use super::market::{Market, is_paid_in_dollars};
@@ -230,12 +231,12 @@ pub(super) fn taking(need: u32) -> String {
 }
 
 impl CloudBacktestAnswer {
-    /// Tries every policy on every trace; `done` is called after each start.
+    /// Tries every policy on every trace; `watch` is told after each start.
     ///
     /// # Errors
     /// As [`backtest`].
-    pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<Self> {
-        let found = backtest(series, request, done)?;
+    pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, watch: &dyn Watch) -> Result<Self> {
+        let found = backtest(series, request, watch)?;
         let mut notes = notes(series, request);
         if let Some(together) = &request.together {
             notes.extend(moving(series, request, together)?);

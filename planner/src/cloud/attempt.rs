@@ -6,7 +6,7 @@
 //! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
 
 use rayon::prelude::*;
-use tracecast_predictors::watch::{self, Watch};
+use tracecast_analytics::watch::{self, Watch};
 
 use super::job::{DeadlineJob, Holding, JobRun};
 use super::lanes::{LanesPilot, ride_held, ride_lanes, ride_misled, ride_uncertain};

@@ -12,6 +12,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::watch::Watch;
 
 use super::attempt::{Attempt, Told, attempt};
 use super::job::JobRun;
@@ -141,11 +142,11 @@ struct Task {
     earlier: bool,
 }
 
-/// Tries every policy on every start of every trace. `done` is called after each start.
+/// Tries every policy on every start of every trace. `watch` is told after each start.
 ///
 /// # Errors
 /// If what is asked makes no sense, a trace is too short for the loosest deadline, or an optimum cannot be computed.
-pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<CloudBacktest> {
+pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch) -> Result<CloudBacktest> {
     let jobs = request.jobs()?;
     check_need(series, request.need)?;
     let market = match &request.together {
@@ -189,7 +190,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
                 }
                 _ => Ok(Vec::new()),
             };
-            done();
+            watch.made();
             found
         })
         .collect();
@@ -328,7 +329,7 @@ mod tests {
             moving: ZonesTogether::default(),
             uncertain: None,
         };
-        let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &|| ()).unwrap();
+        let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &()).unwrap();
         assert_eq!(found.traces[0].starts_s, [0.0, 18_000.0, 36_000.0]);
         assert_eq!((found.traces[0].up_share, found.traces[1].up_share), (0.0, 1.0));
         assert_eq!(found.cells.len(), 2 * 2 * 7);
@@ -338,10 +339,10 @@ mod tests {
             assert_eq!((cell.starts, cell.misses), (3, 0));
         }
         assert_eq!(found.chosen, CloudPolicy::SemiMarkov);
-        let few = backtest(&[zone("none", 1.0)], &request, &|| ()).unwrap_err().to_string();
+        let few = backtest(&[zone("none", 1.0)], &request, &()).unwrap_err().to_string();
         assert!(few.contains("never more than 1 instances, and --need is 2"), "{few}");
         let short = CloudRequest { work_ms: 16 * 3_600_000, need: 1, ..request };
-        let said = backtest(&[zone("none", 1.0)], &short, &|| ()).unwrap_err().to_string();
+        let said = backtest(&[zone("none", 1.0)], &short, &()).unwrap_err().to_string();
         assert!(said.contains("30.0 h long") && said.contains("32.0 h"), "{said}");
     }
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::HOUR_MS;
 use tracecast_analytics::trace::SourceRecord;
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 use self::candidate::CloudCandidate;
 use self::chosen::{Chosen, TriedZone, among_zones, as_one};

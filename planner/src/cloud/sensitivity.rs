@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::MINUTE_MS;
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 use super::attempt::{Attempt, Told, attempt, misled_by, on_windows};
 use super::job::DeadlineJob;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::series::HourSeries;
@@ -125,10 +126,7 @@ pub fn class_runs(jobs: &[DeferJob]) -> [i64; CELLS] {
             runs.push(job.predicted_ms);
         }
     }
-    runs.map(|mut runs| {
-        runs.sort_unstable();
-        runs.get(runs.len() / 2).copied().unwrap_or(HOUR_MS)
-    })
+    runs.map(|mut runs| rank::upper(&mut runs, 0.5).unwrap_or(HOUR_MS))
 }
 
 /// What becomes of jobs as they are taken over.

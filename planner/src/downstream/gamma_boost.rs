@@ -15,6 +15,7 @@
 
 use std::collections::HashMap;
 
+use tracecast_analytics::stats::rank;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::replay::input::Loaded;
@@ -61,7 +62,7 @@ pub(super) fn paces(loaded: &Loaded, timeline: &Timeline, longest_s: Option<f64>
         works.sort_unstable_by(f64::total_cmp);
         let known = works.len() >= ENOUGH && span_s > 0.0;
         let gamma = known.then(|| decay(&works, works.len() as f64 / span_s)).flatten()?;
-        let usual = works.get(works.len() / 2).map_or(0.0, |work| boost(&[*work], gamma));
+        let usual = rank::upper_sorted(&works, 0.5).map_or(0.0, |work| boost(&[work], gamma));
         Some(Pace { gamma, usual })
     };
     seen.iter().zip(&gpus).map(pace).collect()

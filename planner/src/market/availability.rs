@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::spot::record::SpotRecord;
 
@@ -180,9 +181,8 @@ impl SpotSeries {
             samples.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|gap| *gap >= SAME_ROUND_MS).collect()
         };
         let mut gaps: Vec<i64> = logs.values().flat_map(apart).collect();
-        gaps.sort_unstable();
         let first = logs.values().filter_map(|samples| samples.first()).map(|(ts, _)| *ts).min();
-        let (Some(mostly_ms), Some(begins_ms)) = (gaps.get(gaps.len() / 2), first) else {
+        let (Some(mostly_ms), Some(begins_ms)) = (rank::upper(&mut gaps, 0.5), first) else {
             let found = "it holds hardly a round in which spot availability was asked for".to_owned();
             return Err(wrong(found, "name a log of several rounds"));
         };

@@ -17,8 +17,8 @@ use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_S, Zone};
+use tracecast_analytics::watch::Watch;
 use tracecast_predictors::interference::slice::SliceTable;
-use tracecast_predictors::watch::Watch;
 
 use super::demand::{MigDemand, MigDemandRow};
 use super::gpu::MigGpu;

@@ -26,8 +26,8 @@ use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::HOUR_MS;
+use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::slice::SliceTable;
-use tracecast_predictors::watch::{self, Watch};
 
 use super::demand::{MOST, MigDemand, MigDemandRow};
 use super::gpu::MigGpu;

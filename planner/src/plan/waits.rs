@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::{Cell, Column, format};
+use tracecast_analytics::stats::rank;
 
 use super::Harm;
 use super::interval::average;
@@ -23,13 +24,8 @@ const HARMED: f64 = 0.01;
 /// The quantile by nearest rank of waits in milliseconds, seconds: the least that at least this share waits no longer than. `None` if that job never
 /// ran, or there is none.
 pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
-    let rank = ((waits_ms.len() as f64 * share - 1e-9).ceil().max(1.0) as usize).checked_sub(1)?;
-    let mut waits = waits_ms.to_vec();
-    if rank >= waits.len() {
-        return None;
-    }
-    let (_, wait, _) = waits.select_nth_unstable(rank);
-    (*wait != NEVER).then_some(*wait as f64 / 1e3)
+    let wait = rank::nearest(&mut waits_ms.to_vec(), share)?;
+    (wait != NEVER).then_some(wait as f64 / 1e3)
 }
 
 /// How long jobs waited.

@@ -14,8 +14,8 @@ use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{DAY_MS, Zone};
+use tracecast_analytics::watch::Watch;
 use tracecast_predictors::demand::Series;
-use tracecast_predictors::watch::Watch;
 
 use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
 use super::apply::{ChosenRules, ReplayCase, Resimulated};

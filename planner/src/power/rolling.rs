@@ -30,7 +30,7 @@ use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
 use crate::plan::window::{Window, rolling};
-use tracecast_predictors::watch::{self, Watch};
+use tracecast_analytics::watch::{self, Watch};
 
 /// A rule of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -7,6 +7,7 @@
 //! are a weekend and not a tail, and more than 28 are what the cluster does by now. Counts that the cluster made itself do not fade this way. O(days²). Worked example: 120 days at some 200 nodes in use, then
 //! ten at 60 and less: the last ten are a tail.
 
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::demand::Series;
 
@@ -32,12 +33,6 @@ pub struct Thinning {
     pub usual: f64,
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
@@ -53,7 +48,7 @@ impl Thinning {
             slots.chunks(per_day).map(|day| mean(&day.iter().map(|slot| slot.mean).collect::<Vec<f64>>())).collect();
         let usual = |first: usize| {
             let before = days.get(first.saturating_sub(USUAL.1)..first).unwrap_or_default();
-            (before.len() >= USUAL.0).then(|| median(before))
+            (before.len() >= USUAL.0).then(|| rank::upper(&mut before.to_vec(), 0.5).unwrap_or(0.0))
         };
         let is_tail = |first: &usize| {
             let tail = days.get(*first..).unwrap_or_default();

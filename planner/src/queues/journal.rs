@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::report::format;
+use tracecast_analytics::watch::Watch;
 
 use super::objective::Objective;
 use super::setup::Setup;
@@ -222,8 +223,8 @@ fn line(of: &impl Serialize) -> Result<Vec<u8>> {
 /// What stands beside a search.
 #[derive(Clone, Copy)]
 pub struct SearchRun<'a> {
-    /// Called after each replay, and for each that was done before.
-    pub done: &'a (dyn Fn() + Sync),
+    /// Who is told after each replay, and of each that was done before.
+    pub watch: &'a dyn Watch,
     /// What was replayed before, and where replays are written down.
     pub journal: Option<&'a Journal>,
 }
@@ -231,7 +232,7 @@ pub struct SearchRun<'a> {
 impl Default for SearchRun<'_> {
     /// Nobody is told, and nothing is written down.
     fn default() -> Self {
-        Self { done: &|| (), journal: None }
+        Self { watch: &(), journal: None }
     }
 }
 
@@ -253,7 +254,7 @@ impl SearchRun<'_> {
             Some(journal) => journal.outcome(jobs, setup, replay),
             None => replay(),
         };
-        (self.done)();
+        self.watch.made();
         found
     }
 

@@ -389,7 +389,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         // How surely it is better goes by its jobs, one by one, which no journal has.
         let (setup, round, earlier) = known;
         let times = replayed(&setup)?;
-        (run.done)();
+        run.watch.made();
         let ran: Vec<usize> = jobs.iter().copied().filter(|job| times.wait_ms(*job).is_some()).collect();
         let change = compared(workload, &ran, &[("today", &today_times), ("front", &times)])?;
         let tried = TriedSetup { setup, round, earlier, later: outcome(&times) };

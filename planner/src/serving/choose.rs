@@ -16,13 +16,12 @@ mod finalist;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::stats::rank;
 
 pub use self::finalist::{Finalist, most_for_safety, safest};
 use super::replay::{HeldAs, ServedLog, Slots, replay};
 use super::requests::LoggedRequest;
-use super::rule::{
-    Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, loads, nearest_rank, quantile, residuals,
-};
+use super::rule::{Deciding, MOST_REPLICAS, ServingLoad, ServingRule, SpotHedge, loads, residuals};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
 
@@ -259,10 +258,8 @@ impl<'a> ServingCase<'a> {
                 tpot.push((served.done_us - served.first_us) / (i64::from(request.output) - 1));
             }
         }
-        let seconds = |values: &mut Vec<i64>, share: f64| {
-            values.sort_unstable();
-            nearest_rank(values, share).map_or(0.0, |us| us as f64 / 1e6)
-        };
+        let seconds =
+            |values: &mut Vec<i64>, share: f64| rank::nearest(values, share).map_or(0.0, |us| us as f64 / 1e6);
         let paid = |held| replayed.paid_s(held, window);
         let (on_demand_s, spot_s) = (paid(HeldAs::OnDemand), paid(HeldAs::Spot));
         let inside = |values: &[u32]| {
@@ -493,7 +490,7 @@ impl<'a> ServingCase<'a> {
                     continue;
                 }
                 for share in QUANTILES {
-                    let of = quantile(&beyond, share);
+                    let of = rank::nearest_sorted(&beyond, share).unwrap_or(0.0);
                     let (margin, root) = if by_root { (0.0, of) } else { (of, 0.0) };
                     for use_share in USES {
                         for hold_slots in self.different(&HOLDS_S) {

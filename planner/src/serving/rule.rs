@@ -235,17 +235,6 @@ pub fn residuals(loads: &[f64], window: usize, ahead: usize, by_root: bool) -> V
     found
 }
 
-/// The quantile of values in rising order; 0 of none. The least value that a share of them does not exceed.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    nearest_rank(sorted, share).unwrap_or(0.0)
-}
-
-/// The least of values in rising order that a share of them does not exceed; none of none.
-pub fn nearest_rank<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
-    let at = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(at.clamp(1, sorted.len().max(1)) - 1).copied()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -337,9 +326,5 @@ mod tests {
         assert_eq!(residuals(&[1.0, 2.0, 3.0, 4.0, 1.0], 2, 1, false), [-1.5, 2.5]);
         // Over the root: (0 − 4) / 2 and (8 − 9) / 3; nothing is told of what follows no load.
         assert_eq!(residuals(&[4.0, 9.0, 0.0, 8.0, 5.0], 1, 1, true), [-2.0, -1.0 / 3.0]);
-        assert_eq!(
-            (quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), quantile(&[1.0, 2.0], 0.99), quantile(&[], 0.5)),
-            (2.0, 2.0, 0.0)
-        );
     }
 }

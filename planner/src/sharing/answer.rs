@@ -14,10 +14,10 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, BrokenLimit, PairAnswer, Refused, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
-use tracecast_predictors::watch::{self, Watch};
 
 use super::class::classes;
 use super::engine::{PairSpeeds, SharingRule};

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, format};
+use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
-use tracecast_predictors::watch::{self, Watch};
 
 use super::class::{classes, rule_of_classes};
 use super::engine::{self, SharingRule};

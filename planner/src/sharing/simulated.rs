@@ -26,9 +26,9 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
 use tracecast_predictors::interference::table::SharingTable;
-use tracecast_predictors::watch::{self, Watch};
 
 use super::engine::{self, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence, gpu_named};

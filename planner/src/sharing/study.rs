@@ -29,8 +29,8 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
-use tracecast_predictors::watch::{self, Watch};
 
 use super::engine::{self, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};

@@ -12,6 +12,7 @@
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::JobState;
+use tracecast_analytics::stats::quantile::quantile;
 
 use super::spec::{Measure, Spec, TargetSpec};
 
@@ -91,19 +92,19 @@ impl<'a> View<'a> {
                 (all > 0).then(|| self.cpu.len() as f64 / all as f64)
             }
             Measure::GpuMeanGpus => mean(&gpus()),
-            Measure::GpuMedianGpus => quantile(gpus(), 0.5),
+            Measure::GpuMedianGpus => quantile(&gpus(), 0.5),
             Measure::GpuMeanRunS => mean(&runs(&self.gpu)),
-            Measure::GpuMedianRunS => quantile(runs(&self.gpu), 0.5),
+            Measure::GpuMedianRunS => quantile(&runs(&self.gpu), 0.5),
             Measure::GpuMeanGpuS => {
                 let times: Vec<f64> =
                     self.gpu.iter().filter_map(|job| job.over.map(|(_, run)| run * job.gpus)).collect();
                 mean(&times)
             }
             Measure::CpuMeanRunS => mean(&runs(&self.cpu)),
-            Measure::CpuMedianRunS => quantile(runs(&self.cpu), 0.5),
+            Measure::CpuMedianRunS => quantile(&runs(&self.cpu), 0.5),
             Measure::GpuMeanWaitS => mean(&waits(&self.gpu)),
-            Measure::GpuMedianWaitS => quantile(waits(&self.gpu), 0.5),
-            Measure::CpuMedianWaitS => quantile(waits(&self.cpu), 0.5),
+            Measure::GpuMedianWaitS => quantile(&waits(&self.gpu), 0.5),
+            Measure::CpuMedianWaitS => quantile(&waits(&self.cpu), 0.5),
             Measure::GpuCompletedShare => share(&self.gpu, End::Completed, false),
             Measure::GpuCancelledShare => share(&self.gpu, End::Cancelled, false),
             Measure::GpuFailedShare => share(&self.gpu, End::Failed, false),
@@ -111,9 +112,9 @@ impl<'a> View<'a> {
             Measure::GpuTimeCancelledShare => share(&self.gpu, End::Cancelled, true),
             Measure::GpuTimeFailedShare => share(&self.gpu, End::Failed, true),
             Measure::CpuCompletedShare => share(&self.cpu, End::Completed, false),
-            Measure::GpuPowerP10W => quantile(power(), 0.1),
-            Measure::GpuPowerP50W => quantile(power(), 0.5),
-            Measure::GpuPowerP90W => quantile(power(), 0.9),
+            Measure::GpuPowerP10W => quantile(&power(), 0.1),
+            Measure::GpuPowerP50W => quantile(&power(), 0.5),
+            Measure::GpuPowerP90W => quantile(&power(), 0.9),
             Measure::GpuPowerMeanW => mean(&power()),
             Measure::NodePowerMeanW => mean(&self.trace.node_samples.power_w.iter().flatten().collect::<Vec<_>>()),
         }
@@ -149,14 +150,6 @@ fn share(jobs: &[Job], end: End, by_time: bool) -> Option<f64> {
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-fn quantile(mut values: Vec<f64>, p: f64) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let at = p * values.len().checked_sub(1)? as f64;
-    let low = *values.get(at.floor() as usize)?;
-    let high = *values.get(at.ceil() as usize)?;
-    Some(low + (high - low) * at.fract())
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
 use crate::score::pinball;
-use crate::watch::{self, Watch};
 use tracecast_analytics::facts::demand::{Series, Unit};
+use tracecast_analytics::watch::{self, Watch};
 
 /// Share of the slots before the report after which forecasters forecast.
 const PREDICT_FROM: f64 = 0.35;

@@ -8,9 +8,8 @@
 //! O(log w + w) a score of w kept. Worked example: scores −2, 0, 1, 5 of the median: the one at ⌈(4 + 1) × ½⌉ = 3 is 1, so the next median is
 //! 1 more than the forecaster said.
 
-use std::collections::VecDeque;
-
 use super::fan::{Fan, LEVELS};
+use crate::recent::RecentScores;
 
 /// Scores before which nothing is moved.
 const LEAST: usize = 30;
@@ -19,10 +18,7 @@ const LEAST: usize = 30;
 #[derive(Debug, Clone, PartialEq)]
 struct Cell {
     level: f64,
-    /// In order of time.
-    scores: VecDeque<f32>,
-    /// In order of size.
-    sorted: Vec<f32>,
+    scores: RecentScores,
 }
 
 /// Scores of the recent past, and the levels they have led to.
@@ -37,7 +33,7 @@ pub struct DemandCalibrator {
 impl DemandCalibrator {
     /// None learned yet. `adapt` is γ: how far a slot moves a level. `window` scores are kept.
     pub fn new(horizon: usize, adapt: f64, window: usize) -> Self {
-        let cell = |level: &f64| Cell { level: *level, scores: VecDeque::new(), sorted: Vec::new() };
+        let cell = |level: &f64| Cell { level: *level, scores: RecentScores::default() };
         let cells = (0..horizon).flat_map(|_| LEVELS.iter().map(cell)).collect();
         Self { adapt, window: window.max(LEAST), cells }
     }
@@ -67,7 +63,7 @@ impl DemandCalibrator {
         for cell in &self.cells {
             bytes.extend(cell.level.to_le_bytes());
             bytes.extend((cell.scores.len() as u64).to_le_bytes());
-            bytes.extend(cell.scores.iter().flat_map(|score| score.to_le_bytes()));
+            bytes.extend(cell.scores.in_time().flat_map(|score| score.to_le_bytes()));
         }
         bytes
     }
@@ -90,8 +86,6 @@ impl DemandCalibrator {
             rest = after;
             let number = |four: &[u8]| four.try_into().map_or(f32::NAN, f32::from_le_bytes);
             cell.scores = scores.chunks_exact(4).map(number).collect();
-            cell.sorted = cell.scores.iter().copied().collect();
-            cell.sorted.sort_unstable_by(f32::total_cmp);
         }
         rest.is_empty().then_some(calibrator)
     }
@@ -109,33 +103,15 @@ impl DemandCalibrator {
                 let under = f64::from(u8::from(truth <= *moved));
                 cell.level = (cell.level + self.adapt * (level - under)).clamp(0.001, 0.999);
             }
-            cell.push(score, self.window);
+            cell.scores.learn(score, self.window);
         }
     }
 }
 
 impl Cell {
-    fn push(&mut self, score: f32, window: usize) {
-        if self.scores.len() >= window
-            && let Some(old) = self.scores.pop_front()
-        {
-            let at = self.sorted.partition_point(|known| known.total_cmp(&old).is_lt());
-            if at < self.sorted.len() {
-                self.sorted.remove(at);
-            }
-        }
-        let at = self.sorted.partition_point(|known| known.total_cmp(&score).is_lt());
-        self.sorted.insert(at, score);
-        self.scores.push_back(score);
-    }
-
     fn shift(&self) -> f64 {
-        let count = self.sorted.len();
-        if count < LEAST {
-            return 0.0;
-        }
-        let rank = ((count + 1) as f64 * self.level).ceil() as usize;
-        self.sorted.get(rank.clamp(1, count) - 1).copied().map_or(0.0, f64::from)
+        let scores = Some(&self.scores).filter(|scores| scores.len() >= LEAST);
+        scores.and_then(|scores| scores.nearest_quantile(self.level)).map_or(0.0, f64::from)
     }
 }
 

@@ -30,8 +30,8 @@ use crate::error::{Error, Result};
 use crate::holdout::{Parts, position};
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
-use crate::watch::Watch;
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
+use tracecast_analytics::watch::Watch;
 
 /// The file.
 const FORMAT: Format = Format {

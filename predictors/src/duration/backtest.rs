@@ -41,7 +41,7 @@ use crate::feature::History;
 use crate::holdout::{Refit, by_time, position};
 use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
-use crate::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 /// How a model did.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]

@@ -13,7 +13,7 @@
 //! O(levels × window) to learn, O(levels) to predict. Worked example: runs of which a tenth lies 0.7 or more above the model's 90 % quantile
 //! move that quantile up by 0.7, for every job alike; the median stays if half the runs lie above it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::facts::SizeClass;
@@ -22,6 +22,7 @@ use tracecast_analytics::time::HOUR_MS;
 use super::distribution::{Distribution, LEVELS};
 use super::overrun::Overruns;
 use crate::feature::History;
+use crate::recent::RecentScores;
 
 /// Scores remembered a class.
 const WINDOW: usize = 4000;
@@ -93,54 +94,24 @@ impl Class {
     }
 }
 
-/// The last scores of some jobs at one level.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Scores {
-    recent: VecDeque<f32>,
-    sorted: Vec<f32>,
-}
-
-impl Scores {
-    fn learn(&mut self, score: f32) {
-        if self.recent.len() == WINDOW
-            && let Some(oldest) = self.recent.pop_front()
-        {
-            let at = self.sorted.partition_point(|known| known.total_cmp(&oldest).is_lt());
-            if at < self.sorted.len() {
-                self.sorted.remove(at);
-            }
-        }
-        self.recent.push_back(score);
-        let at = self.sorted.partition_point(|known| known.total_cmp(&score).is_lt());
-        self.sorted.insert(at, score);
-    }
-
-    /// The score of rank ⌈(n + 1) level⌉, as split-conformal prediction takes it.
-    fn quantile(&self, level: f64) -> f32 {
-        let rank = ((self.sorted.len() + 1) as f64 * level).ceil() as usize;
-        let at = rank.saturating_sub(1).min(self.sorted.len().saturating_sub(1));
-        self.sorted.get(at).copied().unwrap_or(f32::NAN)
-    }
-}
-
 /// The last scores of some jobs, a level each; empty until the first.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Window(Vec<Scores>);
+struct Window(Vec<RecentScores>);
 
 impl Window {
     fn learn(&mut self, anchors: &[f32], y: f32) {
-        self.0.resize_with(LEVELS.len(), Scores::default);
+        self.0.resize_with(LEVELS.len(), RecentScores::default);
         for (scores, anchor) in self.0.iter_mut().zip(anchors) {
-            scores.learn(y - anchor);
+            scores.learn(y - anchor, WINDOW);
         }
     }
 
     fn len(&self) -> usize {
-        self.0.first().map_or(0, |scores| scores.sorted.len())
+        self.0.first().map_or(0, RecentScores::len)
     }
 
     fn shift(&self, at: usize, level: f64) -> f32 {
-        self.0.get(at).map_or(0.0, |scores| scores.quantile(level))
+        self.0.get(at).map_or(0.0, |scores| scores.nearest_quantile(level).unwrap_or(f32::NAN))
     }
 }
 
@@ -202,7 +173,7 @@ pub struct Calibrator {
     /// Log of the longest run, or age, seen.
     longest: f32,
     /// Log runs of jobs, also of those for which nothing was predicted: few of each hour, so that no burst speaks for all.
-    runs: Scores,
+    runs: RecentScores,
     /// Jobs of each hour of submission that were counted, of the last [`HOURS`]: with scores, and runs.
     hours: BTreeMap<i64, (u8, u8)>,
     /// Scores counted, few of each hour.
@@ -232,7 +203,7 @@ impl Calibrator {
             moves: vec![Moves::default(); sizes],
             overruns: Overruns::default(),
             longest: 0.0,
-            runs: Scores::default(),
+            runs: RecentScores::default(),
             hours: BTreeMap::new(),
             told: 0,
             watched: HashMap::new(),
@@ -259,7 +230,7 @@ impl Calibrator {
             let away = AWAY.get(at).copied().unwrap_or(0.0);
             *knot += shift + self.moved(about, away);
             // As far as it is not known whether the scores are of this kind of job, it is one of all jobs.
-            let plain = self.runs.quantile(nominal);
+            let plain = self.runs.nearest_quantile(nominal).unwrap_or(f32::NAN);
             let outside = if away < 0.0 { (plain - *knot).min(0.0) } else { (plain - *knot).max(0.0) };
             *knot += unsure * (away * WIDER + if away == 0.0 || !outside.is_finite() { 0.0 } else { outside });
         }
@@ -393,7 +364,7 @@ impl Calibrator {
         let Some(y) = y else { return };
         self.longest = self.longest.max(y as f32);
         if self.counts(submit_ms, |of| &mut of.1) {
-            self.runs.learn(y as f32);
+            self.runs.learn(y as f32, WINDOW);
         }
         let Some(watched) = watched else { return };
         if self.counts(submit_ms, |of| &mut of.0) {

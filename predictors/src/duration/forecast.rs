@@ -22,6 +22,7 @@ use linfa::traits::{Fit as _, Predict as _};
 use linfa_linear::{FittedIsotonicRegression, IsotonicRegression};
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::stats::quantile::quantile_sorted;
 
 use super::calibrate::Spread;
 use super::rows::{Lesson, Row, Rows};
@@ -256,18 +257,9 @@ pub fn fit(model: Model, rows: &Rows, now_ms: i64, settings: &Settings) -> Resul
             fitted.shift = residuals.iter().sum::<f64>() / residuals.len() as f64;
             residuals.iter_mut().for_each(|residual| *residual -= fitted.shift);
         }
-        fitted.residuals = LEVELS.map(|level| sorted_quantile(&residuals, level));
+        fitted.residuals = LEVELS.map(|level| quantile_sorted(&residuals, level).unwrap_or(f64::NAN));
     }
     Ok(fitted)
-}
-
-/// Linear interpolation between sorted values.
-fn sorted_quantile(sorted: &[f64], level: f64) -> f64 {
-    let at = level * sorted.len().saturating_sub(1) as f64;
-    let get = |ix: usize| sorted.get(ix).copied().unwrap_or(f64::NAN);
-    let low = get(at as usize);
-    let high = get((at as usize + 1).min(sorted.len().saturating_sub(1)));
-    low + (high - low) * at.fract()
 }
 
 fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Result<Inner> {

@@ -7,11 +7,12 @@
 //!
 //! O(log 500) to learn, O(levels) to cap. Worked example: of 100 jobs 15 ran a tenth beyond: the 80 % level is capped at the limit, 90 % at 1.1 times it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::distribution::LEVELS;
+use crate::recent::RecentScores;
 
 /// Jobs remembered, of a user and of all.
 const REMEMBERED: usize = 500;
@@ -20,42 +21,12 @@ const OWN: usize = 30;
 /// Users remembered: those beyond are capped by all.
 const USERS: usize = 10_000;
 
-/// The last excesses of some jobs.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Excess {
-    recent: VecDeque<f32>,
-    sorted: Vec<f32>,
-}
-
-impl Excess {
-    fn learn(&mut self, excess: f32) {
-        let place = |sorted: &[f32], value: f32| sorted.partition_point(|known| known.total_cmp(&value).is_lt());
-        if self.recent.len() == REMEMBERED
-            && let Some(oldest) = self.recent.pop_front()
-        {
-            let at = place(&self.sorted, oldest);
-            if at < self.sorted.len() {
-                self.sorted.remove(at);
-            }
-        }
-        self.recent.push_back(excess);
-        let at = place(&self.sorted, excess);
-        self.sorted.insert(at, excess);
-    }
-
-    /// The excess of rank ⌈(n + 1) level⌉, if there are so many.
-    fn at(&self, level: f64) -> Option<f32> {
-        let rank = ((self.sorted.len() + 1) as f64 * level).ceil() as usize;
-        self.sorted.get(rank.checked_sub(1)?).copied()
-    }
-}
-
 /// Excesses over time limits.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Overruns {
-    all: Excess,
+    all: RecentScores,
     #[serde(with = "crate::feature::pairs")]
-    users: HashMap<u32, Excess>,
+    users: HashMap<u32, RecentScores>,
 }
 
 impl Overruns {
@@ -64,18 +35,18 @@ impl Overruns {
         if !excess.is_finite() {
             return;
         }
-        self.all.learn(excess);
+        self.all.learn(excess, REMEMBERED);
         if let Some(user) = user.filter(|user| self.users.len() < USERS || self.users.contains_key(user)) {
-            self.users.entry(user).or_default().learn(excess);
+            self.users.entry(user).or_default().learn(excess, REMEMBERED);
         }
     }
 
     /// Lowers the log runs at [`LEVELS`] to what the limit allows.
     pub(crate) fn cap(&self, user: Option<u32>, log_limit: f32, knots: &mut [f32; LEVELS.len()]) {
-        let of_user = user.and_then(|user| self.users.get(&user)).filter(|excess| excess.sorted.len() >= OWN);
+        let of_user = user.and_then(|user| self.users.get(&user)).filter(|excess| excess.len() >= OWN);
         let excess = of_user.unwrap_or(&self.all);
         for (knot, level) in knots.iter_mut().zip(LEVELS) {
-            if let Some(excess) = excess.at(level) {
+            if let Some(excess) = excess.quantile(level) {
                 *knot = knot.min(log_limit + excess.max(0.0));
             }
         }

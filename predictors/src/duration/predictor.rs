@@ -28,7 +28,7 @@ use crate::job::{Event, Prediction, Submission};
 use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
 use crate::timeline::Timeline;
-use crate::watch::Watch;
+use tracecast_analytics::watch::Watch;
 use trial::{Chosen, Trial, trial};
 
 /// Rows kept to train on again.

@@ -11,6 +11,7 @@
 //! Worked example: runs of 100 s and 400 s ended, in that order: y = 4.61, 5.99; the average of weight ½ is 4.61 + ½ (5.99 − 4.61) = 5.30.
 
 use std::collections::{BTreeMap, VecDeque};
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::{DAY_S, HOUR_S};
 
 use serde::{Deserialize, Serialize};
@@ -221,8 +222,7 @@ impl Group {
     /// Median of y of the last 30 that ended.
     pub(crate) fn median(&self) -> Option<f64> {
         let mut last: Vec<f32> = self.ended.iter().map(|ended| ended.y).collect();
-        last.sort_unstable_by(f32::total_cmp);
-        quantile(&last, 0.5).map(f64::from)
+        rank::upper(&mut last, 0.5).map(f64::from)
     }
 
     /// Average of y by count with weight ¹⁄₂₀.
@@ -254,11 +254,10 @@ impl Group {
             put(self.back(back));
         }
         let mut five: Vec<f32> = self.ended.iter().rev().take(5).map(|ended| ended.y).collect();
-        five.sort_unstable_by(f32::total_cmp);
-        put(five.get(five.len() / 2).copied().unwrap_or(f32::NAN));
+        put(rank::upper(&mut five, 0.5).unwrap_or(f32::NAN));
         let mut all: Vec<f32> = self.ended.iter().map(|ended| ended.y).collect();
         all.sort_unstable_by(f32::total_cmp);
-        let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| quantile(&all, share).unwrap_or(f32::NAN));
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| rank::upper_sorted(&all, share).unwrap_or(f32::NAN));
         [low, middle, high].into_iter().for_each(&mut put);
         self.ages(now_ms, &mut put);
         for back in GAPS {
@@ -342,12 +341,6 @@ impl Group {
 /// Log age of a job that has not ended, 0 while it waits.
 fn age(now_ms: i64, submitted: &Submitted) -> f32 {
     submitted.start_ms.map_or(0.0, |start| log_since(now_ms, start))
-}
-
-/// Of n sorted values, that at ⌊n · share⌋, counted from 0: of two, the half is the larger.
-fn quantile(sorted: &[f32], share: f64) -> Option<f32> {
-    let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().checked_sub(1)?);
-    sorted.get(at).copied()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! Worked example: jobs at 0:00:00, 0:10:01 and 0:19:59 ran 70 s each; one at 0:30:00 finds all three in slots 149, 0 and 0 of its period.
 
 use std::collections::{HashMap, VecDeque};
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::DAY_MS;
 
 use serde::{Deserialize, Serialize};
@@ -141,9 +142,8 @@ impl Phase {
             let mut values: Vec<f32> = seen.iter().map(|ended| ended.y).collect();
             let mean = values.iter().sum::<f32>() / values.len() as f32;
             let spread = (values.iter().map(|y| (y - mean).powi(2)).sum::<f32>() / values.len() as f32).sqrt();
-            values.sort_unstable_by(f32::total_cmp);
             put(mean);
-            put(values.get(values.len() / 2).copied().unwrap_or(f32::NAN));
+            put(rank::upper(&mut values, 0.5).unwrap_or(f32::NAN));
             put(spread);
             put(values.len() as f32);
             put(last.y);

@@ -32,7 +32,7 @@ use super::score::{NORMAL90, OomBin, SpeedAndTruth, SpeedScore, auc, reliability
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
-use crate::watch::{self, Watch};
+use tracecast_analytics::watch::{self, Watch};
 
 mod after;
 mod again;

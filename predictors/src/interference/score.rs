@@ -7,6 +7,7 @@
 //! O(n log n). Worked example: chances 0.9 and 0.4 of two slow pairs beside 0.5 of another: one of two couples is in order, AUC 0.5.
 
 use serde::Serialize;
+use tracecast_analytics::stats::interval::wilson;
 
 use crate::score::{Pinball, pinball};
 
@@ -124,17 +125,15 @@ pub(super) fn reliability(told: &[(f64, bool)]) -> Vec<OomBin> {
         }
         let count = here.len() as f64;
         let share = here.iter().filter(|(_, came)| *came).count() as f64 / count;
-        let square = NORMAL90 * NORMAL90 / count;
-        let middle = (share + square / 2.0) / (1.0 + square);
-        let reach = NORMAL90 / (1.0 + square) * ((share * (1.0 - share) + square / 4.0) / count).sqrt();
+        let (low, high) = wilson(share, count, NORMAL90);
         Some(OomBin {
             from,
             to,
             forecasts: here.len(),
             mean_forecast: here.iter().map(|(chance, _)| chance).sum::<f64>() / count,
             did_not_fit: share,
-            low: (middle - reach).max(0.0),
-            high: (middle + reach).min(1.0),
+            low,
+            high,
         })
     };
     BINS.windows(2).filter_map(bin).collect()

@@ -11,8 +11,9 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::stats::quantile::quantiles;
+use tracecast_analytics::stats::{interval, resample};
 use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::watch::Watch;
 
 use super::baseline::Baselines;
 pub use super::model::SpotModel;
@@ -22,7 +23,6 @@ use super::score::{Case, ChanceScore, ReliabilityTenth, reliability, surprise};
 use super::track::{Standing, track};
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
-use tracecast_analytics::stats::resample;
 
 /// Share of each record that only teaches.
 const LEARNED: f64 = 0.4;
@@ -257,14 +257,13 @@ fn skill(days: &DaySums, seed: u64) -> Option<SpotSkill> {
     let of = |sums: (f64, f64)| (sums.1 > 0.0).then(|| 1.0 - sums.0 / sums.1);
     let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
     let all = of(days.iter().copied().fold((0.0, 0.0), add))?;
-    let drawn: Vec<f64> = (0..RESAMPLES)
+    let mut drawn: Vec<f64> = (0..RESAMPLES)
         .filter_map(|number| {
             let drawn = resample::whole(days.len(), seed, number).filter_map(|day| days.get(day).copied());
             of(drawn.fold((0.0, 0.0), add))
         })
         .collect();
-    let ends = quantiles(&drawn, &[0.025, 0.975]);
-    let &[Some(low), Some(high)] = ends.as_slice() else { return None };
+    let (low, high) = interval::percentile(&mut drawn)?;
     Some(SpotSkill { skill: all, low, high })
 }
 
@@ -323,18 +322,18 @@ pub fn choose(records: &[SpotRecord], options: &SpotTestOptions) -> Result<SpotM
     Ok(best.map_or(SpotModel::Age, |(model, _)| model))
 }
 
-/// Tests every model on every record. `done` is called after each record.
+/// Tests every model on every record. `watch` is told after each record.
 ///
 /// # Errors
 /// If there are no horizons, or a record is too short for them.
-pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn Fn() + Sync)) -> Result<SpotBacktest> {
+pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn Watch) -> Result<SpotBacktest> {
     check_hours(&options.hours)?;
     let models: Vec<SpotModel> = [SpotModel::Persistence].into_iter().chain(choices(records, options)).collect();
     let zones = (0..records.len())
         .into_par_iter()
         .map(|at| {
             let found = zone(records, at, &models, options, EVERY_MS);
-            done();
+            watch.made();
             found
         })
         .collect::<Result<Vec<_>>>()?;
@@ -455,7 +454,7 @@ mod tests {
     #[test]
     fn a_regular_zone_is_known_by_its_age() {
         let counts: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
-        let found = backtest(&[record(&counts, HOUR / 2)], &options(), &|| ()).unwrap();
+        let found = backtest(&[record(&counts, HOUR / 2)], &options(), &()).unwrap();
         let of = |model: SpotModel, target: SpotTarget, hours: f64| {
             let scores = &found.models.iter().find(|score| score.model == model).unwrap().horizons;
             scores.iter().find(|score| score.target == target && score.hours == hours).unwrap().clone()
@@ -506,7 +505,7 @@ mod tests {
         let regular: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
         for (counts, simple_wins) in [(drawn(2 * 24 * 10), true), (regular, false)] {
             let records = [record(&counts, HOUR / 2)];
-            let found = backtest(&records, &options(), &|| ()).unwrap();
+            let found = backtest(&records, &options(), &()).unwrap();
             let earlier = |model: SpotModel| {
                 let of = found.models.iter().find(|score| score.model == model);
                 of.and_then(|score| score.earlier_log_loss).unwrap_or(f64::INFINITY)
@@ -524,7 +523,7 @@ mod tests {
 
     #[test]
     fn a_record_that_is_too_short_and_hours_that_are_none_are_told() {
-        let short = backtest(&[record(&[1, 0, 1, 0, 1], HOUR)], &options(), &|| ()).unwrap_err().to_string();
+        let short = backtest(&[record(&[1, 0, 1, 0, 1], HOUR)], &options(), &()).unwrap_err().to_string();
         assert!(short.contains("5.0 h long") && short.contains("--hours"), "{short}");
         for hours in [vec![], vec![0.0], vec![3.0, 1.0], vec![f64::NAN]] {
             let wrong = SpotTestOptions { hours, ..options() };

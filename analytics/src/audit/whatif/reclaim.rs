@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::facts::samples::{Holder, Readings};
 use crate::facts::{HolderSource, JobFacts};
+use crate::stats::rank;
 use crate::stats::sampled::BRIDGE;
 use crate::stats::sum::NeumaierSum;
 use crate::time::{HOUR_MS, MINUTE_MS};
@@ -171,11 +172,7 @@ pub fn reclaim(trace: &Trace, (from_ms, to_ms): (i64, i64), after_ms: &[i64]) ->
 /// Gaps up to this are bridged: three times the median gap.
 fn longest_gap(points: &[Point]) -> i64 {
     let mut gaps: Vec<i64> = points.iter().zip(points.iter().skip(1)).map(|(a, b)| b.0 - a.0).collect();
-    if gaps.is_empty() {
-        return 0;
-    }
-    let middle = (gaps.len() - 1) / 2;
-    gaps.select_nth_unstable(middle).1.saturating_mul(BRIDGE)
+    rank::nearest(&mut gaps, 0.5).map_or(0, |median| median.saturating_mul(BRIDGE))
 }
 
 /// Energy of a stretch from `back` on.

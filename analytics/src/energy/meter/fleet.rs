@@ -1,6 +1,6 @@
 //! Nodes, their meters, and the time they are audited.
 //!
-//! A meter stands beside the readings of its node's GPUs ([`attribute`](crate::energy::attribute) brings them together), or is all that is
+//! A meter stands beside the readings of its node's GPUs ([`attribute`](super::attribute) brings them together), or is all that is
 //! read of the node. Then its jobs share it: the node is one device, held by each job with the part of its GPUs that the job was given
 //! there, and its idle power is kept apart ([`NodeMeter::model`]).
 //!
@@ -14,7 +14,6 @@ use super::node_meter::{IdleOfNodes, NodeMeter};
 use super::{Claims, NODE_MOST_GPUS, NODE_MOST_W, Options, Readings, Series, Setting, Sink};
 use crate::KWH_J;
 use crate::Trace;
-use crate::energy::attribute::{MeterHours, NodeFacts};
 use crate::energy::constant::Constant;
 use crate::energy::ledger::Basis;
 use crate::energy::model::PowerModels;
@@ -28,6 +27,24 @@ type Likeness = (Option<u32>, u32, Option<u64>, Vec<u32>);
 
 /// Without readings all energy is modelled by the hour, over at most so long unless a window is asked for.
 const MOST_UNREAD_MS: i64 = 731 * DAY_MS;
+
+/// What a node's meter reads in an hour, by basis: joules, at least, at most, seconds.
+pub(in crate::energy) type MeterHours = BTreeMap<(i64, Basis), [f64; 4]>;
+
+/// A node as far as overhead is concerned.
+#[derive(Debug, Clone, Default)]
+pub(in crate::energy) struct NodeFacts {
+    /// Place of its GPUs' model.
+    pub(in crate::energy) model: u32,
+    /// GPUs with energy.
+    pub(in crate::energy) gpus: u32,
+    /// Idle power by the inventory, watts.
+    pub(in crate::energy) idle_w: Option<f64>,
+    /// What its meter reads.
+    pub(in crate::energy) meter: Option<MeterHours>,
+    /// Where that is divided among its jobs as a device's energy is, the place of its GPUs' model and how many GPUs it has.
+    pub(in crate::energy) shared: Option<(u32, u32)>,
+}
 
 /// Nodes, their meters and the time they are audited.
 #[derive(Debug, Default)]

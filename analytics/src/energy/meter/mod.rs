@@ -1,7 +1,7 @@
 //! Measuring: from readings of GPUs and nodes to the [`EnergyLedger`].
 //!
 //! Responsible for: choosing for every stretch of every device what its energy is known by (`series`), what a counter did
-//! (`counter`), who held the device (`holding`). `attribute` makes the ledger of it, and
+//! (`counter`), who held the device (`holding`), whose its energy is (`attribute`, which makes the ledger).
 //! [`stream`](super::stream) does the same for tables larger than memory. Money, carbon and reports are not its part.
 //!
 //! The window must hold readings, or there is an error that says what the readings cover. In a window that they cover in part the
@@ -15,6 +15,7 @@
 //! O(n log n) in readings and placements. Worked number: one GPU at 100 W from 0 to 3,600 s: 360,000 J, coverage 1.
 
 mod absent;
+mod attribute;
 mod counter;
 mod device;
 mod fleet;
@@ -22,6 +23,7 @@ mod holding;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod known_tests;
+mod method;
 mod node_meter;
 mod series;
 mod sink;
@@ -34,14 +36,14 @@ pub use counter::{REGISTER_WRAPS_J, WRAPS_J, counter_rise};
 pub use device::{Devices, Drawn, EnergyPart, Holders};
 pub use series::Readings;
 
-pub(super) use counter::SLACK;
 pub(super) use fleet::Fleet;
 pub(super) use holding::Claims;
 pub(super) use series::{Reorder, Row, Series, Setting};
 pub(super) use sink::{Bundle, Claim, Sink};
 
-use super::attribute::{Measured, attribute, holders};
-use super::constant::{self, Constant};
+use attribute::{Measured, attribute, holders};
+
+use super::constant::Constant;
 use super::ledger::{Basis, EnergyLedger};
 use super::model::{GPU_MOST_W, Given, PowerModel, PowerModels, Tally};
 use crate::Trace;
@@ -56,9 +58,9 @@ use crate::time::{HOUR_MS, format_utc};
 type Codes = (Option<u32>, Option<u32>, Option<u32>);
 
 /// No node draws more, watts: readings beyond are none.
-pub(super) const NODE_MOST_W: f64 = 20_000.0;
+const NODE_MOST_W: f64 = 20_000.0;
 /// What a management controller reports while it has no reading, watts.
-pub(super) const NODE_BLANK_W: f64 = 25_550.0;
+const NODE_BLANK_W: f64 = 25_550.0;
 /// More GPUs than a node has.
 const NODE_MOST_GPUS: f64 = 1_024.0;
 
@@ -271,7 +273,7 @@ pub(super) fn conclude(
     notes.extend(used.iter().map(|model| format!("Power of {}.", model.source)));
     let mut constants: Vec<Constant> = used.iter().flat_map(|model| model.constants.iter().cloned()).collect();
     constants.append(&mut fleet.constants);
-    constants.extend(constant::of_the_method(&options.wraps()));
+    constants.extend(method::constants(&options.wraps()));
     let hours =
         sink.cells.keys().fold((i64::MAX, i64::MIN), |all, (hour, ..)| (all.0.min(*hour), all.1.max(hour + HOUR_MS)));
     let bounds = record.filter(|record| record.0 < record.1).unwrap_or(hours);

@@ -18,6 +18,7 @@ use crate::energy::constant::Constant;
 use crate::energy::meter::counter::{Step, judge};
 use crate::energy::model::{IdlePower, LEAST_IDLE, PowerModel};
 use crate::schema::{NodeSampleTable, Table as _, sensor};
+use crate::stats::rank;
 use crate::stats::sampled::BRIDGE;
 use crate::stats::sum::NeumaierSum;
 
@@ -118,8 +119,7 @@ impl NodeMeter {
     /// What is read between readings, up to [`BRIDGE`] usual periods apart where there is no counter.
     fn stretches(&self, wraps: &[f64]) -> Vec<Stretch> {
         let mut gaps: Vec<i64> = self.rows.iter().zip(self.rows.iter().skip(1)).map(|(a, b)| b.ts - a.ts).collect();
-        gaps.sort_unstable();
-        let longest = gaps.len().checked_sub(1).and_then(|last| gaps.get(last / 2)).map_or(0, |median| median * BRIDGE);
+        let longest = rank::nearest(&mut gaps, 0.5).map_or(0, |median| median * BRIDGE);
         let read = |(a, b): (&Row, &Row)| {
             let s = (b.ts - a.ts) as f64 / 1_000.0;
             if !a.counter.is_nan() && !b.counter.is_nan() {

@@ -24,6 +24,7 @@ use super::holding::Holding;
 use super::sink::{Bundle, Claim, Sink};
 use crate::energy::ledger::Basis;
 use crate::energy::model::{GPU_MOST_W, IdlePower, PowerModel};
+use crate::stats::rank;
 use crate::stats::sampled::{BRIDGE, PERIOD_GAPS};
 use crate::time::HOUR_MS;
 
@@ -245,9 +246,7 @@ impl Series {
         self.warming = false;
         let rows = std::mem::take(&mut self.warm);
         let mut gaps: Vec<i64> = rows.iter().zip(rows.iter().skip(1)).map(|(a, b)| b.ts - a.ts).collect();
-        gaps.sort_unstable();
-        let median = gaps.len().checked_sub(1).and_then(|last| gaps.get(last / 2)).copied();
-        self.period_ms = set.period_ms.or(median);
+        self.period_ms = set.period_ms.or(rank::nearest(&mut gaps, 0.5));
         for row in rows {
             self.advance(row, set, sink, counts);
         }

@@ -22,7 +22,7 @@ pub mod ties;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::report::format;
-use tracecast_analytics::stats::quantile;
+use tracecast_analytics::stats::interval;
 
 use super::metric::JobTimes;
 use crate::error::{Error, Result};
@@ -54,8 +54,7 @@ pub struct IntervalEstimate {
 impl IntervalEstimate {
     /// A figure with the middle 95 % of what resamples gave; `None` without resamples.
     pub fn of(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
-        let ends = quantile::quantiles_in_place(&mut resampled, &[0.025, 0.975]);
-        let &[Some(low), Some(high)] = ends.as_slice() else { return None };
+        let (low, high) = interval::percentile(&mut resampled)?;
         Some(Self { value, low, high })
     }
 

@@ -13,6 +13,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::stats::resample::{Blocks, block_length};
 use tracecast_analytics::time::DAY_MS;
 
@@ -142,8 +143,7 @@ fn yardsticks(jobs: &[usize], policies: &[(&str, &JobTimes)], oracles: &[bool]) 
     let merit = |(_, times): &(&str, &JobTimes)| {
         let mut waits: Vec<i64> = jobs.iter().filter_map(|job| times.wait_ms(*job)).collect();
         let sum: i128 = waits.iter().map(|wait| i128::from(*wait)).sum();
-        let rank = (waits.len() * 95).div_ceil(100).max(1) - 1;
-        let p95 = if rank < waits.len() { *waits.select_nth_unstable(rank).1 } else { 0 };
+        let p95 = rank::nearest(&mut waits, 0.95).unwrap_or(0);
         Merit { mean_wait_s: sum as f64 / jobs.len().max(1) as f64 / 1000.0, p95_wait_s: p95 as f64 / 1000.0 }
     };
     let merits: Vec<Merit> = policies.par_iter().map(merit).collect();

@@ -130,8 +130,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
-    use tracecast_analytics::stats::quantile;
     use tracecast_analytics::stats::resample::Blocks;
+    use tracecast_analytics::stats::{interval, quantile};
 
     use super::*;
 
@@ -192,8 +192,8 @@ mod tests {
             let running = Running::new(values.into_iter());
             let mut means: Vec<f64> =
                 Blocks::new(jobs, length, *series).resample(300, |stretches| running.over(stretches) as f64);
-            let ends = quantile::quantiles_in_place(&mut means, &[0.025, 0.975]);
-            ends[0].unwrap() <= 0.0 && ends[1].unwrap() >= 0.0
+            let (low, high) = interval::percentile(&mut means).unwrap();
+            low <= 0.0 && high >= 0.0
         });
         covered.count() as f64 / 300.0
     }

@@ -12,9 +12,10 @@ pub mod team;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use tracecast_analytics::report::format;
+use tracecast_analytics::stats::interval::student_t;
 use tracecast_analytics::stats::sum;
+use tracecast_analytics::watch::Watch;
 
 use super::metric::{Metrics, evaluate};
 use crate::error::{Error, Result};
@@ -129,8 +130,7 @@ impl OverDraws {
         let mean = sum::mean(values)?;
         let variance = sum::variance(values)?;
         let n = values.len() as f64;
-        let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.975);
-        let half = t * (variance / n).sqrt();
+        let half = student_t(n - 1.0)? * (variance / n).sqrt();
         let least = values.iter().copied().reduce(f64::min)?;
         let greatest = values.iter().copied().reduce(f64::max)?;
         // None of the figures can be negative.
@@ -234,7 +234,7 @@ struct Draw {
 }
 
 /// Replays policies, each with its name and what it did on the record, on several draws of more work. Draws run side by side; the
-/// answer does not depend on threads. `done` is called after each of draws × scenarios replays.
+/// answer does not depend on threads. `watch` is told after each of draws × scenarios replays.
 ///
 /// # Errors
 /// As [`tracecast_sim::simulate`]; if no job of the record holds GPUs.
@@ -242,7 +242,7 @@ pub(super) fn grow(
     (record, cluster): (&Workload, &Cluster),
     policies: &[(&str, &Policy, &Metrics)],
     growth: &Growth,
-    done: impl Fn() + Sync,
+    watch: &dyn Watch,
 ) -> Result<GrowthAnswer> {
     work_of(record)?;
     let figures = |drawn: &Grown, policy: &Policy| -> Result<Figures> {
@@ -255,7 +255,7 @@ pub(super) fn grow(
                 counted.filter_map(|job| found.times.wait_ms(job)).map(|wait| wait as f64 / 1000.0).collect();
             sum::mean(&waits)
         };
-        done();
+        watch.made();
         Ok(Figures {
             mean_wait_of_others_s: mean_wait_s(false),
             mean_wait_of_teams_s: mean_wait_s(true),

@@ -34,7 +34,7 @@ fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
 
 fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
     let study = Study::new(loaded, asked, Policy::default(), false, Vec::new()).unwrap();
-    let (replayed, seconds) = study.replay_all(|| ()).unwrap();
+    let (replayed, seconds) = study.replay_all(&()).unwrap();
     study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
@@ -107,7 +107,7 @@ fn compared(loaded: &Loaded) -> String {
 
 fn comparison(loaded: &Loaded, asked: Vec<Named>, clusters: Vec<OtherCluster>) -> Answer {
     let study = Study::new(loaded, asked, Policy::default(), true, clusters).unwrap();
-    let (replayed, seconds) = study.replay_all(|| ()).unwrap();
+    let (replayed, seconds) = study.replay_all(&()).unwrap();
     study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
@@ -183,6 +183,17 @@ fn unequal_failures_are_said_first() {
     assert!(!comparison(&today, same, Vec::new()).failures_differ);
 }
 
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl Watch for Counted {
+    fn more(&self, _: usize) {}
+
+    fn made(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_part_runs_its_own_only() {
     let loaded = loaded();
@@ -192,15 +203,12 @@ fn a_part_runs_its_own_only() {
         named("c", Order::Ljf, Estimate::True),
     ];
     let study = Study::new(&loaded, asked, Policy::default(), true, Vec::new()).unwrap();
-    let done = AtomicUsize::new(0);
-    let step = || {
-        done.fetch_add(1, Ordering::Relaxed);
-    };
-    let schedules = study.run_some(|at| at == 1, step).unwrap();
+    let done = Counted::default();
+    let schedules = study.run_some(|at| at == 1, &done).unwrap();
     assert_eq!(schedules.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
-    assert_eq!(done.into_inner(), 1);
+    assert_eq!(done.0.into_inner(), 1);
     // Of all, the schedules of the first and of the one that the cluster had are kept.
-    let (replayed, _) = study.replay_all(|| ()).unwrap();
+    let (replayed, _) = study.replay_all(&()).unwrap();
     let kept: Vec<bool> = replayed.iter().map(|replayed| replayed.schedule.is_some()).collect();
     assert_eq!(kept, [true, false, false]);
 }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::watch::Watch;
 
 use super::heldout::{self, MixWindow};
 use super::kinds::{KindStock, NodeKind, NodeKinds};
@@ -216,7 +217,7 @@ struct PlannedPart {
 }
 
 impl MixAnswer {
-    /// The mixes of sized parts, tested on windows in which numbers were. `done` is called after each part, and each part of each window.
+    /// The mixes of sized parts, tested on windows in which numbers were. `watch` is told after each part, and each part of each window.
     ///
     /// # Errors
     /// If a part has nodes that are no kind of the file, or as [`crate::sim::simulate`].
@@ -226,14 +227,14 @@ impl MixAnswer {
         with: (&Policy, &WaitTarget),
         draws: &[Workload],
         (parts, windows, end): (&[SizedPart], &[TestedWindow], i64),
-        done: &(dyn Fn() + Sync),
+        watch: &dyn Watch,
     ) -> Result<Self> {
-        let windows = heldout::test(loaded, kinds, with, windows, done)?;
+        let windows = heldout::test(loaded, kinds, with, windows, watch)?;
         let planned: Vec<PlannedPart> = parts
             .par_iter()
             .map(|part| {
                 let found = plan(part, kinds, draws, with, (&windows, end));
-                done();
+                watch.made();
                 found
             })
             .collect::<Result<_>>()?;

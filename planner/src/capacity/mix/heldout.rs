@@ -7,6 +7,7 @@
 //! O(windows × search) replays. Worked number: of two pools in three windows, six tests.
 
 use rayon::prelude::*;
+use tracecast_analytics::watch::Watch;
 
 use super::kinds::{KindStock, NodeKinds};
 use super::rule::{Earlier, MixBy, Planned};
@@ -61,13 +62,13 @@ pub(super) fn earlier(windows: &[MixWindow], name: &str) -> Earlier {
     Earlier { failed: broke_where(MixBy::Static), worse: broke_where(MixBy::ProportionsUpper) }
 }
 
-/// Tests all rules on the windows of the [test of numbers](crate::capacity::heldout), on the parts that are judged in them. `done` is called after each part of each window.
+/// Tests all rules on the windows of the [test of numbers](crate::capacity::heldout), on the parts that are judged in them. `watch` is told after each part of each window.
 pub(in crate::capacity) fn test(
     loaded: &Loaded,
     kinds: &NodeKinds,
     with: (&Policy, &WaitTarget),
     windows: &[TestedWindow],
-    done: &(dyn Fn() + Sync),
+    watch: &dyn Watch,
 ) -> Result<Vec<MixWindow>> {
     let mut found: Vec<MixWindow> = Vec::new();
     for window in windows {
@@ -81,7 +82,7 @@ pub(in crate::capacity) fn test(
                     let jobs = (part.jobs(&known), part.jobs(&ahead));
                     tested(part, kinds, jobs, with, (stretch, &judged.decided, earlier(&found, &part.name)))
                 });
-                done();
+                watch.made();
                 Ok(tested.transpose()?.map(|tested| (part.name.clone(), tested)))
             })
             .collect();

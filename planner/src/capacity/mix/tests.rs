@@ -247,8 +247,8 @@ fn what_comes_after_a_window_begins_changes_nothing_that_is_chosen_for_it() {
     otherwise.cluster.outages.push(Outage { node: 3, from_ms: begins, to_ms: 39 * DAY_MS });
     let windows = |loaded: &Loaded| {
         let with = (&policy, &target);
-        let windows = crate::capacity::heldout::test(loaded, with, (Some(begins), 40 * DAY_MS), &|| ()).unwrap();
-        super::heldout::test(loaded, &kinds, with, &windows, &|| ()).unwrap()
+        let windows = crate::capacity::heldout::test(loaded, with, (Some(begins), 40 * DAY_MS), &()).unwrap();
+        super::heldout::test(loaded, &kinds, with, &windows, &()).unwrap()
     };
     let chosen = |loaded: &Loaded| -> Vec<TestedMix> {
         let windows = windows(loaded);

@@ -6,7 +6,7 @@
 //!
 //! Worked example: a policy costs 0.5 and 0.7 in two zones, another 0.55 and 0.6. The second is chosen: 0.575 where the first costs 0.6.
 
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 use super::super::attempt::{Attempt, on_windows};
 use super::super::job::{DeadlineJob, JobRun};

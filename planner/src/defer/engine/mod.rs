@@ -22,6 +22,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::forecast::{DAY_H, ForecastBy, HourForecast};
@@ -431,22 +432,17 @@ fn worked(pieces: &[(i64, i64)], run_ms: i64, resume_ms: i64) -> Option<Pieces> 
     None
 }
 
-/// By nearest rank.
-fn percentile(sorted: &[i64], percent: u8) -> Option<i64> {
-    let rank = (sorted.len() * usize::from(percent)).div_ceil(100).max(1) - 1;
-    sorted.get(rank).copied()
-}
-
 impl LowHours {
     /// O(hours × hours of the days).
     fn of(series: &HourSeries, at: PastPercentile) -> Self {
         let (first, end) = series.hours();
+        let share = f64::from(at.percent) / 100.0;
         let mut sorted: Vec<i64> = Vec::new();
         let mut limits = Vec::new();
         let mut of_day = None;
         for now in first..end {
             if day_before(now) == now - 1 {
-                of_day = percentile(&sorted, at.percent);
+                of_day = rank::nearest_sorted(&sorted, share);
             }
             limits.push(of_day);
             if let Some(value) = series.at(now) {
@@ -465,6 +461,6 @@ impl LowHours {
             }
             *slot = ahead;
         }
-        Self { limits, after: percentile(&sorted, at.percent), next }
+        Self { limits, after: rank::nearest_sorted(&sorted, share), next }
     }
 }

@@ -17,7 +17,7 @@ use super::super::request::PowerRequest;
 use super::super::service::Service;
 use super::{Promised, Rolled, Rule, TriedWindow, roll};
 use crate::error::Result;
-use tracecast_predictors::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-power/1";

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::feature::Store;
 use crate::holdout::Refit;
 use crate::timeline::Timeline;
-use crate::watch::Watch;
+use tracecast_analytics::watch::Watch;
 
 /// Rows whose features are held at a time where a long trace is trained on, and rows that fits learn from side by side: some 1.6 KB and 0.5 KB each.
 const HELD_ROWS: usize = 400_000;

@@ -29,7 +29,7 @@ use super::super::table::{Quantity, SharingTable, distinct, name_at};
 use super::MeasuredGroup;
 use crate::error::Result;
 use crate::score::{Pinball, brier};
-use crate::watch::{self, Watch};
+use tracecast_analytics::watch::{self, Watch};
 
 /// What was known of the couples of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]

@@ -4,6 +4,8 @@
 //! 10 s knows that about 30 s are left.
 
 /// Who is told how far long work is, in parts that take time, such as fits of models. `()` is nobody.
+///
+/// Work whose caller can count its parts beforehand tells [`made`](Watch::made) only; other work tells [`more`](Watch::more) as soon as it knows.
 pub trait Watch: Sync {
     /// So many more parts are to be made.
     fn more(&self, parts: usize);

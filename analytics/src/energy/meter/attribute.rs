@@ -22,34 +22,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::ledger::{Basis, EnergyEntry, EnergyLedger, JobEnergy, Owner, ReadSpan, Use};
-use super::meter::{Bundle, Claim, Claims, Holders, Sink};
-use super::model::{PowerModels, isotonic};
+use super::fleet::NodeFacts;
+use super::{Bundle, Claim, Claims, Holders, Sink};
 use crate::KWH_J;
 use crate::Trace;
+use crate::energy::ledger::{Basis, EnergyEntry, EnergyLedger, JobEnergy, Owner, ReadSpan, Use};
+use crate::energy::model::{PowerModels, isotonic};
 use crate::stats::sum::NeumaierSum;
 use crate::time::HOUR_S;
 
 /// What a fit goes through: three numbers a point.
 type Points = Vec<(f64, f64, f64)>;
-
-/// What a node's meter reads in an hour, by basis: joules, at least, at most, seconds.
-pub(super) type MeterHours = BTreeMap<(i64, Basis), [f64; 4]>;
-
-/// A node as far as overhead is concerned.
-#[derive(Debug, Clone, Default)]
-pub(super) struct NodeFacts {
-    /// Place of its GPUs' model.
-    pub(super) model: u32,
-    /// GPUs with energy.
-    pub(super) gpus: u32,
-    /// Idle power by the inventory, watts.
-    pub(super) idle_w: Option<f64>,
-    /// What its meter reads.
-    pub(super) meter: Option<MeterHours>,
-    /// Where that is divided among its jobs as a device's energy is, the place of its GPUs' model and how many GPUs it has.
-    pub(super) shared: Option<(u32, u32)>,
-}
 
 /// What there is to attribute.
 #[derive(Debug)]
