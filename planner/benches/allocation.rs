@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 use rand::{RngExt, SeedableRng};
-use tracecast_planner::allocation::active::ActiveJob;
-use tracecast_planner::allocation::job::{DrawnRuns, GangJob, JobDraw, draw};
-use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
-use tracecast_planner::allocation::pool::{GpuPool, TypedFleet};
-use tracecast_planner::allocation::replay::{RoundOptions, replay};
-use tracecast_planner::allocation::room::GangRoom;
+use tracecast_planner::rounds::active::ActiveJob;
+use tracecast_planner::rounds::job::{DrawnRuns, GangJob, JobDraw, draw};
+use tracecast_planner::rounds::policy::{AllocationPolicy, allocate};
+use tracecast_planner::rounds::pool::{GpuPool, TypedFleet};
+use tracecast_planner::rounds::replay::{RoundOptions, replay};
+use tracecast_planner::rounds::room::GangRoom;
 use tracecast_predictors::interference::rates::GangRate;
 
 fn main() {

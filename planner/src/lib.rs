@@ -12,7 +12,7 @@
 //! [`sim`] is the engine: it replays jobs under any order, scan, placement and preemption, on any cluster, and imports none of its users.
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`rounds`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
 //! [`plan`] is what plans share, [`market`] what can be rented or bought at which price and what jobs need of it; no plan imports another. [`own_files`] puts them into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
@@ -20,28 +20,26 @@
 //! Nothing here prints, reads the environment or exits; that is the command line's part.
 
 pub mod advice;
-pub mod allocation;
 pub mod backtest;
 pub mod burst;
 pub mod capacity;
 pub mod cloud;
 pub mod defer;
 pub mod downstream;
-pub mod error;
 pub mod fleet;
 pub mod instances;
 pub mod market;
 pub mod mig;
 pub mod one_gpu;
 pub mod own_files;
-pub mod plan;
 pub mod power;
 pub mod queues;
 pub mod serving;
 pub mod sharing;
 pub mod synth;
-mod yaml;
 
-pub use error::{Error, Result};
+use tracecast_plan::yaml;
+pub use tracecast_plan::{self as plan, Error, Result, error};
 pub use tracecast_replay as replay;
+pub use tracecast_rounds as rounds;
 pub use tracecast_sim as sim;

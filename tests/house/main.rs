@@ -13,8 +13,18 @@ mod source;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, the lowest first.
-const MEMBERS: [&str; 8] =
-    ["analytics", "analytics/query", "predictors", "planner/sim", "planner/replay", "planner", "cli", "tests"];
+const MEMBERS: [&str; 10] = [
+    "analytics",
+    "analytics/query",
+    "predictors",
+    "planner/sim",
+    "planner/replay",
+    "planner/plan",
+    "planner/rounds",
+    "planner",
+    "cli",
+    "tests",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

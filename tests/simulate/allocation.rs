@@ -2,17 +2,17 @@
 //!
 //! What stands here of Gavel's simulator are runs of ours (seed 0, rounds of 6 min, at least 32 min between allocations, 8 GPUs of each type). None of them is published.
 
-use tracecast_planner::allocation::active::ActiveJob;
-use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
-use tracecast_planner::allocation::host::class::ClassDraw;
-use tracecast_planner::allocation::host::{HostFleet, HostOrder};
-use tracecast_planner::allocation::job::{DeadlineDraw, DrawnRuns, JobDraw, draw, read};
-use tracecast_planner::allocation::node::HostNeeds;
-use tracecast_planner::allocation::policy::{Allocated, AllocationPolicy, allocate};
-use tracecast_planner::allocation::pool::{TypedFleet, pools};
-use tracecast_planner::allocation::programme::{Claim, dual, levelled};
-use tracecast_planner::allocation::replay::RoundOptions;
-use tracecast_planner::allocation::room::GangRoom;
+use tracecast_planner::rounds::active::ActiveJob;
+use tracecast_planner::rounds::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
+use tracecast_planner::rounds::host::class::ClassDraw;
+use tracecast_planner::rounds::host::{HostFleet, HostOrder};
+use tracecast_planner::rounds::job::{DeadlineDraw, DrawnRuns, JobDraw, draw, read};
+use tracecast_planner::rounds::node::HostNeeds;
+use tracecast_planner::rounds::policy::{Allocated, AllocationPolicy, allocate};
+use tracecast_planner::rounds::pool::{TypedFleet, pools};
+use tracecast_planner::rounds::programme::{Claim, dual, levelled};
+use tracecast_planner::rounds::replay::RoundOptions;
+use tracecast_planner::rounds::room::GangRoom;
 use tracecast_predictors::interference::rates;
 use tracecast_tests::{full_tier, real_trace};
 

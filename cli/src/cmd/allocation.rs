@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
-use tracecast_planner::allocation::host::class::ClassDraw;
-use tracecast_planner::allocation::host::{self, HostFleet, HostOrder, HostUse, table};
-use tracecast_planner::allocation::job::{self, DeadlineDraw, DrawnRuns, JobDraw, UserDraw};
-use tracecast_planner::allocation::matching::MOST_GPUS;
-use tracecast_planner::allocation::node::HostNeeds;
-use tracecast_planner::allocation::policy::AllocationPolicy;
-use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
-use tracecast_planner::allocation::replay::RoundOptions;
+use tracecast_planner::rounds::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
+use tracecast_planner::rounds::host::class::ClassDraw;
+use tracecast_planner::rounds::host::{self, HostFleet, HostOrder, HostUse, table};
+use tracecast_planner::rounds::job::{self, DeadlineDraw, DrawnRuns, JobDraw, UserDraw};
+use tracecast_planner::rounds::matching::MOST_GPUS;
+use tracecast_planner::rounds::node::HostNeeds;
+use tracecast_planner::rounds::policy::AllocationPolicy;
+use tracecast_planner::rounds::pool::{self, GpuPool, TypedFleet};
+use tracecast_planner::rounds::replay::RoundOptions;
 
 use crate::args::{duration, listed};
 use crate::cmd::answer::{self, Answering};

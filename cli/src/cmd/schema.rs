@@ -117,7 +117,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
         SchemaOf::BacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
-        SchemaOf::BacktestAllocation => tracecast_planner::allocation::answer::json_schema(),
+        SchemaOf::BacktestAllocation => tracecast_planner::rounds::answer::json_schema(),
         SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
         SchemaOf::PlanMig => tracecast_planner::mig::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),

@@ -147,7 +147,7 @@ fn size_part(
     let asked = own.first().and_then(|jobs| OfferedTraffic::of(jobs, window));
     let jobs = searches.first().map_or(0, |search| search.judged().len());
     let impossible = searches.first().map_or(0, Search::impossible);
-    let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));
+    let guess = asked.map_or(part.nodes(), |asked| part.by_mean(&asked));
     let mut needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
     if growth.is_some_and(|growth| growth.factor() >= 1.0) {
         let of_record = part.jobs(record);

@@ -287,7 +287,7 @@ fn tested(
     if later.judged().len() < FEWEST_OF_CLASS {
         return Ok(Tested::TooFewJobs);
     }
-    let guess = asked.by_mean(part);
+    let guess = part.by_mean(&asked);
     let Some(fewest) = later.fewest(guess)? else { return Ok(Tested::Unjudged) };
     let needed = learn.needed(guess)?;
     let now = part.nodes();
@@ -296,10 +296,10 @@ fn tested(
         NodesBy::Recommended => recommended(now, needed.as_ref(), failed),
         NodesBy::Needed => needed.map_or(now, |needed| needed.value),
         NodesBy::Upper => needed.as_ref().map_or(now, Needed::upper),
-        NodesBy::Peak => asked.by_peak(part),
-        NodesBy::Mean80 => asked.by_mean(part),
-        NodesBy::Erlang => asked.by_erlang(part, with.1.all_s),
-        NodesBy::SquareRoot => asked.by_square_root(part),
+        NodesBy::Peak => part.by_peak(&asked),
+        NodesBy::Mean80 => part.by_mean(&asked),
+        NodesBy::Erlang => part.by_erlang(&asked, with.1.all_s),
+        NodesBy::SquareRoot => part.by_square_root(&asked),
         NodesBy::Oracle => fewest,
     };
     let test = |by: NodesBy| {

@@ -101,7 +101,7 @@ fn tested(loaded: &Loaded, with: (&Policy, &WaitTarget), window: (i64, i64)) -> 
     let mut later = Search::new(pool, &jobs, with, window)?;
     let few = learn.judged().len().min(later.judged().len()) < FEWEST_OF_CLASS;
     let Some(asked) = OfferedTraffic::of(&known, past).filter(|_| !few) else { return Ok(None) };
-    let guess = asked.by_mean(pool);
+    let guess = pool.by_mean(&asked);
     let Some(fewest) = later.fewest(guess)? else { return Ok(None) };
     let needed = learn.fewest(guess)?;
     let nodes = needed.unwrap_or(pool.nodes());

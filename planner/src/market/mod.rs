@@ -17,6 +17,7 @@ pub mod overhead;
 pub(crate) mod predicted;
 pub mod price;
 pub mod price_book;
+pub(crate) mod price_file;
 pub mod purchase;
 pub(crate) mod rent;
 pub mod supply;

@@ -39,8 +39,8 @@ pub use self::table::{ListedOffer, ListedOffers};
 
 use super::grid::WeekShape;
 use crate::error::{Error, Result};
+use crate::market::price_file::{Bought, BoughtEntry, PriceFile, dollars};
 use crate::market::zone::infra;
-use crate::plan::price_file::{Bought, BoughtEntry, PriceFile, dollars};
 use crate::replay::scenario::parse_duration;
 
 /// Prices of a GPU of one type that are so many times apart are hardly both of an instance and an hour.

@@ -177,7 +177,6 @@ pub(super) mod tests {
     use super::*;
     use crate::plan::emitted::GPU_RESOURCE;
     use crate::sim::{Order, Policy, Scan};
-    use crate::yaml::write::tests::read;
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
     pub(in super::super) fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
@@ -193,6 +192,11 @@ pub(super) mod tests {
             vc.most_gpus = ceiling.map(|ceiling| gpus * ceiling);
         }
         answer
+    }
+
+    fn read(text: &str) -> Vec<serde_json::Value> {
+        let found = tracecast_replay::yaml::documents("emitted.yaml", text).unwrap();
+        found.into_iter().map(|document| document.content).collect()
     }
 
     fn file<'f>(files: &'f [Emitted], name: &str) -> &'f str {

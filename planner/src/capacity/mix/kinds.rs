@@ -32,7 +32,7 @@ use tracecast_analytics::facts::SizeClass;
 
 use crate::capacity::part::Part;
 use crate::error::{Error, Result};
-use crate::plan::price_file::{BoughtEntry, PriceFile, dollars};
+use crate::market::price_file::{BoughtEntry, PriceFile, dollars};
 use crate::sim::Group;
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
 

@@ -310,10 +310,14 @@ mod tests {
     use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;
     use crate::power::plan::Action;
-    use crate::yaml::write::tests::read;
 
     fn of(plan: &PowerPlan, target: Target) -> Rendered {
         render(plan, target, &ConfigOptions::default()).unwrap()
+    }
+
+    fn read(text: &str) -> Vec<Value> {
+        let found = tracecast_replay::yaml::documents("emitted.yaml", text).unwrap();
+        found.into_iter().map(|document| document.content).collect()
     }
 
     fn documents(rendered: &Rendered, file: &str) -> Vec<Value> {
