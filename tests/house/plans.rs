@@ -8,35 +8,10 @@ use super::circles::edges;
 use super::{root, source};
 
 /// The plans.
-const PLANS: [&str; 12] = [
-    "allocation",
-    "burst",
-    "capacity",
-    "cloud",
-    "defer",
-    "fleet",
-    "instances",
-    "mig",
-    "power",
-    "queues",
-    "serving",
-    "sharing",
-];
+const PLANS: [&str; 11] =
+    ["burst", "capacity", "cloud", "defer", "fleet", "instances", "mig", "power", "queues", "serving", "sharing"];
 /// What plans may import.
-const FOUNDATIONS: [&str; 12] = [
-    "backtest",
-    "divisor",
-    "downstream",
-    "error",
-    "market",
-    "one_gpu",
-    "own_files",
-    "plan",
-    "replay",
-    "sim",
-    "synth",
-    "yaml",
-];
+const FOUNDATIONS: [&str; 6] = ["backtest", "downstream", "market", "one_gpu", "own_files", "synth"];
 /// What may import plans.
 const REPORTS: [&str; 1] = ["advice"];
 

@@ -35,12 +35,13 @@ pub struct WeekMeans {
     by_week: [Mean; WEEK_HOURS],
 }
 
-impl WeekMeans {
-    /// Of nothing yet.
-    pub fn new() -> Self {
+impl Default for WeekMeans {
+    fn default() -> Self {
         Self { all: Mean::default(), by_day: [Mean::default(); DAY_HOURS], by_week: [Mean::default(); WEEK_HOURS] }
     }
+}
 
+impl WeekMeans {
     /// Adds what was seen in an hour of the week.
     pub fn add(&mut self, hour: usize, value: f64) {
         self.all.add(value);
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let mut means = WeekMeans::new();
+        let mut means = WeekMeans::default();
         assert_eq!((means.at(0), means.of_all()), (None, None));
         means.add(0, 100.0);
         means.add(1, 500.0);

@@ -73,7 +73,7 @@ impl GridWeek {
     pub fn of(hourly: &Hourly, (from, to): (i64, i64)) -> Option<Self> {
         let utc = Zone::utc();
         let hours = (from..to).step_by(usize::try_from(HOUR_MS).ok()?);
-        let mut means = WeekMeans::new();
+        let mut means = WeekMeans::default();
         for (hour, g) in hours.filter_map(|hour| Some((utc.local(hour).hour_of_week(), hourly.at(hour)?))) {
             means.add(hour, g);
         }

@@ -48,7 +48,7 @@ impl Rates {
             |range: Range<usize>| range.filter_map(|slot| Some((slot, self.by_slot.get(slot).copied().flatten()?)));
         let zone = Zone::named(&series.zone).unwrap_or_else(|_| Zone::utc());
         let hour = |slot: usize| zone.local(series.time_ms(slot)).hour_of_week();
-        let mut means = WeekMeans::new();
+        let mut means = WeekMeans::default();
         known(past).for_each(|(slot, rate)| means.add(hour(slot), rate));
         let mean = means.of_all()?;
         let unit = if self.are_money { price_kwh } else { mean };

@@ -161,8 +161,8 @@ impl Planned {
             proportions: needed.map(|needed| in_proportions(needed.value)),
             proportions_upper: needed.map(|needed| in_proportions(needed.upper())),
             naive: [
-                in_proportions(part.by_peak(&asked)),
-                in_proportions(part.by_mean(&asked)),
+                in_proportions(part.by_peak(asked)),
+                in_proportions(part.by_mean(asked)),
                 of_cheap(asked.peak_gpus),
                 of_cheap(asked.mean_gpus / crate::capacity::rule::USUAL),
             ],
