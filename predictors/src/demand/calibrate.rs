@@ -63,7 +63,7 @@ impl DemandCalibrator {
         for cell in &self.cells {
             bytes.extend(cell.level.to_le_bytes());
             bytes.extend((cell.scores.len() as u64).to_le_bytes());
-            bytes.extend(cell.scores.in_time().flat_map(|score| score.to_le_bytes()));
+            bytes.extend(cell.scores.in_time().flat_map(f32::to_le_bytes));
         }
         bytes
     }

@@ -32,10 +32,10 @@ pub(super) fn constants(wraps_j: &[f64]) -> Vec<Constant> {
             "fewer make no curve",
         ),
         choice("No GPU draws more than", format!("{GPU_MOST_W} W"), "readings beyond are none"),
-        choice("No node draws more than", format!("{} W", NODE_MOST_W), "readings beyond are none"),
+        choice("No node draws more than", format!("{NODE_MOST_W} W"), "readings beyond are none"),
         choice(
             "What a counter may seem to draw",
-            format!("{} times the upper bound", SLACK),
+            format!("{SLACK} times the upper bound"),
             "beyond, a step is in doubt",
         ),
         Constant::new(
@@ -46,7 +46,7 @@ pub(super) fn constants(wraps_j: &[f64]) -> Vec<Constant> {
         ),
         Constant::new(
             "A node controller without a reading says",
-            format!("{} W", NODE_BLANK_W),
+            format!("{NODE_BLANK_W} W"),
             "Harvard FASRC power data of 2025: 255 counts of 100 W, in readings of powered-off days",
             false,
         ),

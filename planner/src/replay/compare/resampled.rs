@@ -130,8 +130,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
-    use tracecast_analytics::stats::{interval, quantile};
     use tracecast_analytics::stats::resample::Blocks;
+    use tracecast_analytics::stats::{interval, quantile};
 
     use super::*;
 
