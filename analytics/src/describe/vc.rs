@@ -260,7 +260,7 @@ impl VcUse {
             gpus_in_use: Spread::of_steps(in_use, observed)?,
             utilisation: Spread::of(&ratios, &lengths),
             utilisation_stretches: ratios.len() as u64,
-            reported_utilisation_mean: reported.and_then(|ratios| crate::stats::sum::mean(ratios)),
+            reported_utilisation_mean: reported.and_then(crate::stats::sum::mean),
             reported_utilisation_samples: reported.map_or(0, |ratios| ratios.len() as u64),
             over_capacity_time_share: load.capacity.as_ref().and(share(over, time)),
             mean_pending_gpus: load.pending.as_ref().and_then(|pending| observed.mean(pending)),

@@ -205,7 +205,7 @@ impl Topic for Wait {
             Waits::of(facts, name, rows)
         })
         .collect();
-        let means: Vec<f64> = rows_of_user.iter().filter_map(|waits| stats::sum::mean(waits)).collect();
+        let means: Vec<f64> = rows_of_user.iter().filter_map(stats::sum::mean).collect();
         let waits = (0..facts.len()).filter(|job| leading(*job)).filter_map(|job| facts.wait_s(job));
         let positive: Vec<f64> = waits.filter(|wait| *wait >= 1.0).collect();
         let fits = if positive.len() >= FEWEST {

@@ -49,7 +49,7 @@ use crate::time::{FARTHEST_MS, within_reach};
 
 /// Rows that models are fitted to, about.
 pub const FIT_ROWS: u64 = 8_000_000;
-/// A telemetry table of more rows is streamed by [`measure_folder`]; in memory it would take some 2 GB.
+/// A telemetry table of more rows is streamed by [`measure_folders`]; in memory it would take some 2 GB.
 pub const IN_MEMORY_ROWS: usize = 20_000_000;
 /// Parts that devices are dealt to.
 const SHARDS: usize = 32;
@@ -66,16 +66,8 @@ const TEXTS: [&str; 4] = ["node", "gpu", "gpu_type", "job_key"];
 /// All columns that are read where they hold anything.
 const COLUMNS: [&str; 8] = ["ts", "node", "gpu", "gpu_type", "util_ratio", "power_w", "energy_j_cum", "job_key"];
 
-/// Measures a trace folder: in memory, or in a stream where its telemetry is large. Returns the trace without the telemetry
-/// that was streamed.
-///
-/// # Errors
-/// If the folder cannot be read, or as [`measure`](super::meter::measure).
-pub fn measure_folder(folder: &Path, options: &Options) -> Result<(Trace, EnergyLedger, Readings)> {
-    measure_folders(&[folder.to_owned()], None, options)
-}
-
-/// Measures trace folders and what was read beside them as one trace. Returns that trace without the telemetry that was streamed.
+/// Measures trace folders and what was read beside them as one trace: in memory, or in a stream where the telemetry is large. Returns that trace without
+/// the telemetry that was streamed.
 ///
 /// # Errors
 /// If a folder cannot be read, what they hold does not go together ([`Trace::merge`]), or as [`measure`](super::meter::measure).

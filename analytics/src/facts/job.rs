@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 
 use super::occupancy::Steps;
-use crate::schema::{JobState, Label, Table, gpu_count};
+use crate::schema::{JobState, Table, gpu_count};
 use crate::stats::{NeumaierSum, share};
 use crate::time::{FARTHEST_MS, SECOND_MS, Zone};
 use crate::trace::Trace;
@@ -272,20 +272,6 @@ impl<'t> JobFacts<'t> {
             let (submit, until) = self.waiting_interval(job)?;
             Some((submit, until, amount(job)?))
         }))
-    }
-
-    /// GPU time by code of `label`, GPU-seconds, and jobs by code; the last entry of each is for unknown labels.
-    pub fn by_label(&self, label: &Label) -> (Vec<f64>, Vec<u64>) {
-        let mut gpu_s = vec![0.0; label.distinct() + 1];
-        let mut jobs = vec![0u64; label.distinct() + 1];
-        for job in 0..self.len() {
-            let slot = label.code(job).map_or(label.distinct(), |code| code as usize);
-            if let (Some(time), Some(count)) = (gpu_s.get_mut(slot), jobs.get_mut(slot)) {
-                *time += self.gpu_s(job).unwrap_or(0.0);
-                *count += 1;
-            }
-        }
-        (gpu_s, jobs)
     }
 }
 

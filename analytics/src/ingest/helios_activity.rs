@@ -12,8 +12,8 @@ use std::path::Path;
 use super::delimited::Delimited;
 use super::field::Moment;
 use super::options::ReadOptions;
-use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, TableHeaders};
+use super::reader::Reader;
+use super::source::{SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::reason;
 use crate::schema::ActivityRow;
@@ -34,10 +34,6 @@ impl Reader for HeliosActivity {
 
     fn columns(&self) -> TableHeaders {
         &[(',', &["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"])]
-    }
-
-    fn sniff(&self, head: &Head) -> Confidence {
-        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -15,8 +15,8 @@ use super::delimited::{Delimited, Record};
 use super::field::{MIB, Moment};
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job};
-use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, TableHeaders};
+use super::reader::Reader;
+use super::source::{SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState, NodeRow, Table};
@@ -41,10 +41,6 @@ impl Reader for Openb {
 
     fn columns(&self) -> TableHeaders {
         &[(',', POD_COLUMNS), (',', NODE_COLUMNS)]
-    }
-
-    fn sniff(&self, head: &Head) -> Confidence {
-        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -38,8 +38,10 @@ pub trait Reader: Sync {
     fn id(&self) -> &'static str;
     /// What it reads, one line.
     fn describes(&self) -> &'static str;
-    /// How sure it is that the file beginning with `head` is its own. Must not depend on anything else.
-    fn sniff(&self, head: &Head) -> Confidence;
+    /// How sure it is that the file beginning with `head` is its own: by the columns that it knows. Must not depend on anything else.
+    fn sniff(&self, head: &Head) -> Confidence {
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
+    }
     /// The tables that it knows by their columns, for saying what a file lacks that no reader recognises.
     fn columns(&self) -> TableHeaders {
         &[]

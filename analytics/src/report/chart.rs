@@ -166,12 +166,6 @@ impl Axis {
         Self { ticks: Ticks::Time(zone), ..Self::linear(label) }
     }
 
-    /// A linear axis of the hours of the day, 0 to 24.
-    #[must_use]
-    pub fn hour_of_day(label: impl Into<String>) -> Self {
-        Self { ticks: Ticks::HourOfDay, min: Some(0.0), max: Some(24.0), ..Self::linear(label) }
-    }
-
     /// Fixes both ends.
     #[must_use]
     pub fn within(mut self, min: f64, max: f64) -> Self {
@@ -209,8 +203,6 @@ pub enum Ticks {
     Duration,
     /// Seconds since 1970-01-01 UTC spelled as dates in this time zone.
     Time(TimeZone),
-    /// Hours 0 to 24.
-    HourOfDay,
     /// Powers of two.
     Doubling,
 }

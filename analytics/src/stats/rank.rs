@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | nearest rank ([`nearest`]) | ⌈n q⌉, at least 1: the least value that a share q does not exceed | 2 |
 //! | upper rank ([`upper`]) | ⌊n q⌋ + 1, at most n: the nearest rank counted from the top | 3 |
+//! | closest rank ([`closest_sorted`]) | 1 + (n − 1) q, rounded: the value next to the interpolated quantile | 3 |
 //!
 //! The nearest rank is type 1 of Hyndman and Fan (The American Statistician 50, 1996); [`quantile`](super::quantile) has type 7, which interpolates.
 //! Floats are in the order of `total_cmp`, with NaN above all numbers.
@@ -54,6 +55,13 @@ pub fn upper_place(n: usize, q: f64) -> Option<usize> {
     (n > 0 && (0.0..=1.0).contains(&q)).then(|| ((n as f64 * q) as usize).min(n - 1))
 }
 
+/// Value closest to the level q, from 0 for the first to 1 for the last of values in order; `None` if there are none or `q` is not in 0..=1.
+#[must_use]
+pub fn closest_sorted<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
+    let last = sorted.len().checked_sub(1)?;
+    sorted.get((q * last as f64).round() as usize).filter(|_| (0.0..=1.0).contains(&q)).copied()
+}
+
 /// Nearest rank of values in ascending order.
 #[must_use]
 pub fn nearest_sorted<T: Copy>(sorted: &[T], q: f64) -> Option<T> {
@@ -94,6 +102,7 @@ mod tests {
             (nearest(&mut [4.0, 1.0, 3.0, 2.0], 0.5), upper(&mut [4.0f32, 1.0, 3.0, 2.0], 0.5)),
             (Some(2.0), Some(3.0))
         );
+        assert_eq!([0.0, 0.16, 0.17, 0.5, 1.0].map(|q| closest_sorted(&four, q)), [1, 1, 2, 3, 4].map(Some));
         // 20 × 0.95 = 19.
         assert_eq!((nearest_place(20, 0.95), upper_place(20, 0.95)), (Some(18), Some(19)));
         // 100 × 0.07 is 7.000000000000001, and the 7 % of a hundred values is the seventh.
@@ -104,6 +113,7 @@ mod tests {
     fn nothing_and_impossible() {
         assert_eq!((nearest::<i64>(&mut [], 0.5), upper::<f64>(&mut [], 0.5)), (None, None));
         assert_eq!([-0.1, 1.1, f64::NAN].map(|q| (nearest_place(4, q), upper_place(4, q))), [(None, None); 3]);
+        assert_eq!((closest_sorted(&[1], f64::NAN), closest_sorted::<f64>(&[], 0.5)), (None, None));
     }
 
     proptest! {

@@ -6,6 +6,8 @@
 //!
 //! Worked number: 1 + 1e100 + 1 - 1e100 is 0 in plain `f64` arithmetic and 2 here.
 
+use std::borrow::Borrow;
+
 /// A running compensated sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NeumaierSum {
@@ -63,10 +65,15 @@ pub fn sum(values: &[f64]) -> f64 {
     values.iter().copied().collect::<NeumaierSum>().value()
 }
 
-/// Mean; `None` for an empty slice.
+/// Mean of a slice or of an iterator, by a compensated sum; `None` of no values.
 #[must_use]
-pub fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| sum(values) / values.len() as f64)
+pub fn mean(values: impl IntoIterator<Item: Borrow<f64>>) -> Option<f64> {
+    let (mut sum, mut count) = (NeumaierSum::new(), 0_usize);
+    for value in values {
+        sum.add(*value.borrow());
+        count += 1;
+    }
+    (count > 0).then(|| sum.value() / count as f64)
 }
 
 /// `part / whole`, `None` if the whole is zero.
@@ -106,9 +113,9 @@ mod tests {
     fn mean_and_variance_by_hand() {
         // Mean of 2, 4, 4, 4, 5, 5, 7, 9 is 40/8 = 5; squared deviations 9+1+1+1+0+0+4+16 = 32; 32/7.
         let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
-        assert_eq!(mean(&values), Some(5.0));
+        assert_eq!(mean(values), Some(5.0));
         assert!((variance(&values).unwrap_or(0.0) - 32.0 / 7.0).abs() < 1e-12);
-        assert_eq!(mean(&[]), None);
+        assert_eq!(mean([0.0; 0]), None);
         assert_eq!(variance(&[3.0]), None);
     }
 

@@ -13,6 +13,7 @@
 //! 12 and 20 are next, then 14 and 18 or what surrounds the better of them, and so on.
 
 use rayon::prelude::*;
+use tracecast_analytics::stats::rank;
 
 use super::part::{BurstPart, BurstSetup};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
@@ -74,8 +75,7 @@ pub fn tried(part: &BurstPart, setup: BurstSetup, stretch: Moments) -> Result<Bu
 fn counts(part: &BurstPart, demand: &PoolDemand) -> Vec<u32> {
     let mut needs: Vec<f64> = demand.hours.iter().map(|hour| hour.total).collect();
     needs.sort_unstable_by(f64::total_cmp);
-    let last = needs.len().saturating_sub(1) as f64;
-    let at = |level: &f64| needs.get((level * last).round() as usize).copied().unwrap_or(0.0);
+    let at = |level: &f64| rank::closest_sorted(&needs, *level).unwrap_or(0.0);
     let mean = demand.gpu_hours / needs.len().max(1) as f64;
     let needs = LEVELS.iter().map(at).chain(OF_MEAN.iter().map(|part| part * mean));
     let most = part.own.limit.unwrap_or(u32::MAX);
@@ -87,7 +87,7 @@ fn counts(part: &BurstPart, demand: &PoolDemand) -> Vec<u32> {
 }
 
 impl BurstSearch {
-    /// Searches some families on a stretch; `done` is called after each replay.
+    /// Searches some families on a stretch.
     ///
     /// # Errors
     /// As [`BurstPart::replay`].

@@ -219,8 +219,8 @@ pub fn test(table: &ScalingTable, choices: &ScalingChoices, offers: &Offers, ter
         let both: Vec<(f64, f64)> =
             ratios.iter().filter_map(|(case, own)| Some((*own, *measured.get(case)?))).collect();
         RentRuleScore {
-            cost_over_known: sum::mean(&both.iter().map(|pair| pair.0).collect::<Vec<_>>()),
-            measured_only_there: sum::mean(&both.iter().map(|pair| pair.1).collect::<Vec<_>>()),
+            cost_over_known: sum::mean(both.iter().map(|pair| pair.0)),
+            measured_only_there: sum::mean(both.iter().map(|pair| pair.1)),
             ..score
         }
     };

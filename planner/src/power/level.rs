@@ -13,6 +13,8 @@
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
 use tracecast_predictors::demand::{Series, Slot};
 
+use crate::plan::interval::average;
+
 /// Lengths over which maxima are taken, hours.
 const MAXIMA_H: [f64; 8] = [1.0 / 3.0, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0];
 /// Facts of a level.
@@ -55,12 +57,8 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 fn deviation(values: &[f64]) -> f64 {
-    let centre = mean(values);
+    let centre = average(values.iter().copied());
     (values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / values.len().max(1) as f64).sqrt()
 }
 
@@ -152,6 +150,7 @@ impl Levels {
             (moves.iter().map(|step| step.abs()).sum::<f64>() / moves.len().max(1) as f64).max(1.0)
         };
         self.movement = [restless(hours(6.0)), restless(hours(48.0))];
+        let recent_mean = |length: f64| average(tail(&self.means, hours(length)).iter().copied());
         let now_ms = self.start_ms + self.slot_ms * i64::try_from(self.peaks.len()).unwrap_or(0);
         let local = now_ms + self.zone.offset_ms(now_ms);
         self.shared = [
@@ -161,8 +160,8 @@ impl Levels {
             (local.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64) as f32,
             // 0: Thursday, the weekday of the epoch.
             local.div_euclid(DAY_MS).rem_euclid(7) as f32,
-            (self.last - mean(tail(&self.means, hours(0.5)))) as f32,
-            (self.last - mean(tail(&self.means, hours(6.0)))) as f32,
+            (self.last - recent_mean(0.5)) as f32,
+            (self.last - recent_mean(6.0)) as f32,
         ];
     }
 

@@ -11,6 +11,8 @@ use tracecast_analytics::stats::rank;
 use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::demand::Series;
 
+use crate::plan::interval::average;
+
 /// Share of the usual day below which a day is thin.
 const THIN: f64 = 0.5;
 /// Fewest days that are a tail.
@@ -33,10 +35,6 @@ pub struct Thinning {
     pub usual: f64,
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
 impl Thinning {
     /// Of a series, if its last days are thin.
     pub fn of(series: &Series) -> Option<Self> {
@@ -44,8 +42,7 @@ impl Thinning {
         // Whole days, back from the end.
         let skipped = series.slots.len() % per_day;
         let slots = series.slots.get(skipped..)?;
-        let days: Vec<f64> =
-            slots.chunks(per_day).map(|day| mean(&day.iter().map(|slot| slot.mean).collect::<Vec<f64>>())).collect();
+        let days: Vec<f64> = slots.chunks(per_day).map(|day| average(day.iter().map(|slot| slot.mean))).collect();
         let usual = |first: usize| {
             let before = days.get(first.saturating_sub(USUAL.1)..first).unwrap_or_default();
             (before.len() >= USUAL.0).then(|| rank::upper(&mut before.to_vec(), 0.5).unwrap_or(0.0))
@@ -59,7 +56,7 @@ impl Thinning {
         Some(Self {
             from_ms: series.time_ms(skipped + first * per_day),
             days: tail.len(),
-            nodes: mean(tail),
+            nodes: average(tail.iter().copied()),
             usual: usual(first)?,
         })
     }

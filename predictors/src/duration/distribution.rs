@@ -106,11 +106,6 @@ impl Distribution {
         Self::of(LEVELS.map(knot))
     }
 
-    /// Chance that a job of this age ends within `t_s` more seconds.
-    pub fn ends_within_given_age(&self, t_s: f64, age_s: f64) -> f64 {
-        self.given_age(age_s).ends_within(age_s + t_s)
-    }
-
     /// Gittins index of a job of this age, per second: the largest chance to end per second of expected run, over the knots as horizons.
     /// The order by run × GPUs wants it divided by the GPUs.
     pub fn gittins(&self, age_s: f64) -> f64 {
@@ -203,9 +198,9 @@ mod tests {
             before = median;
         }
         // An outlived job is expected to run as long again: P(run ≤ 2 age) = ½.
-        assert!((distribution.ends_within_given_age(1e6, 1e6) - 0.5).abs() < 0.01);
+        assert!((distribution.given_age(1e6).ends_within(2e6) - 0.5).abs() < 0.01);
         // P(end within 900 s more | age 100) = all but the top percent, which lies at 1,000 s too.
-        assert!(distribution.ends_within_given_age(901.0, 100.0) > 0.98);
+        assert!(distribution.given_age(100.0).ends_within(1001.0) > 0.98);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::stats::rank;
 
 /// Shares remembered.
 const REMEMBERED: usize = 50;
@@ -37,10 +38,7 @@ impl Shares {
         }
         let mut sorted: Vec<f32> = self.0.iter().copied().collect();
         sorted.sort_unstable_by(f32::total_cmp);
-        let at = |share: f64| {
-            let place = ((sorted.len() as f64 * share) as usize).min(sorted.len() - 1);
-            sorted.get(place).copied().unwrap_or(f32::NAN)
-        };
+        let at = |share: f64| rank::upper_sorted(&sorted, share).unwrap_or(f32::NAN);
         let reached = sorted.iter().filter(|share| **share >= TO_THE_LIMIT).count() as f32 / sorted.len() as f32;
         let values = [log_limit + at(0.1), log_limit + at(0.5), log_limit + at(0.9), reached];
         for (cell, value) in row.iter_mut().zip(values) {

@@ -92,10 +92,6 @@ pub struct Alone {
 }
 
 /// Mean of some numbers; `None` of none.
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    sum::mean(&values.collect::<Vec<_>>())
-}
-
 /// Slopes of y against x at each point, as the mean difference quotient to its neighbours; points in order of x.
 fn slopes(points: &[(f64, f64)]) -> Vec<Option<f64>> {
     let quotient = |one: Option<&(f64, f64)>, other: Option<&(f64, f64)>| {
@@ -106,7 +102,7 @@ fn slopes(points: &[(f64, f64)]) -> Vec<Option<f64>> {
         .map(|at| {
             let before = at.checked_sub(1).and_then(|before| quotient(points.get(before), points.get(at)));
             let after = quotient(points.get(at), points.get(at + 1));
-            mean(before.into_iter().chain(after))
+            sum::mean(before.into_iter().chain(after))
         })
         .collect()
 }
@@ -119,7 +115,7 @@ impl Alone {
         let everywhere: Vec<usize> =
             (0..jobs).filter(|job| (0..gpus).all(|gpu| log_rate(gpu, *job).is_some())).collect();
         let pace: Vec<Option<f64>> =
-            (0..gpus).map(|gpu| mean(everywhere.iter().filter_map(|job| log_rate(gpu, *job)))).collect();
+            (0..gpus).map(|gpu| sum::mean(everywhere.iter().filter_map(|job| log_rate(gpu, *job)))).collect();
         let mut by_pace: Vec<usize> = (0..gpus).collect();
         by_pace.sort_by(|a, b| {
             pace.get(*a).partial_cmp(&pace.get(*b)).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
@@ -183,8 +179,8 @@ impl Alone {
         for (at, differs) in differ.iter_mut().enumerate() {
             let value = |row: &Known| row.get(at).copied().flatten();
             let taught = || rows.iter().zip(teaches).filter(|(_, teaches)| **teaches).filter_map(|(row, _)| value(row));
-            let Some(middle) = mean(taught()) else { continue };
-            let spread = mean(taught().map(|value| (value - middle).powi(2))).unwrap_or_default().sqrt();
+            let Some(middle) = sum::mean(taught()) else { continue };
+            let spread = sum::mean(taught().map(|value| (value - middle).powi(2))).unwrap_or_default().sqrt();
             if spread < 1e-9 {
                 continue;
             }
@@ -212,8 +208,8 @@ fn within_families(table: &SharingTable, gpu: usize, traits: &mut [Known]) {
         let rate = |traits: &[Known], job: usize| {
             traits.get(job).and_then(|known| known.get(Trait::Rate.place())?.as_ref().copied())
         };
-        let mean_rate = mean(members.iter().filter_map(|job| rate(traits, *job)));
-        let mean_batch = mean(members.iter().filter_map(|job| log_batch(*job)));
+        let mean_rate = sum::mean(members.iter().filter_map(|job| rate(traits, *job)));
+        let mean_batch = sum::mean(members.iter().filter_map(|job| log_batch(*job)));
         let mut points: Vec<(f64, f64, usize)> =
             members.iter().filter_map(|job| Some((log_batch(*job)?, rate(traits, *job)?, *job))).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));

@@ -161,7 +161,7 @@ impl Said {
         for (pair, (chance, _)) in self.of_pairs.iter().zip(&self.memory) {
             by_pair.entry(*pair).or_default().push(*chance);
         }
-        let each: Vec<f64> = by_pair.values().filter_map(|chances| sum::mean(chances)).collect();
+        let each: Vec<f64> = by_pair.values().filter_map(sum::mean).collect();
         sum::mean(&each).unwrap_or_default()
     }
 }

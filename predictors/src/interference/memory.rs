@@ -208,7 +208,7 @@ impl OfShare {
         let takes = (0..gpus).map(|gpu| {
             let of_job = |job: usize| {
                 let on = |gpu: usize| table.profile(gpu, job).get(Quantity::MemoryMb);
-                on(gpu).or_else(|| sum::mean(&(0..gpus).filter_map(on).collect::<Vec<f64>>())).unwrap_or(usual)
+                on(gpu).or_else(|| sum::mean((0..gpus).filter_map(on))).unwrap_or(usual)
             };
             (0..jobs).map(of_job).collect()
         });
@@ -576,7 +576,7 @@ mod tests {
                         of.chance(left, (pair.a, None), (pair.b, None)) - f64::from(u8::from(pair.speeds.is_none()))
                     })
                     .collect();
-                sum::mean(&misses.iter().map(|miss| miss * miss).collect::<Vec<f64>>()).unwrap()
+                sum::mean(misses.iter().map(|miss| miss * miss)).unwrap()
             };
             let (known, mean) = (brier(&memory), brier(&none));
             println!("{left}: {known} {mean}");

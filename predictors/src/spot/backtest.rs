@@ -11,6 +11,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::stats::sum::mean;
 use tracecast_analytics::stats::{interval, resample};
 use tracecast_analytics::time::DAY_MS;
 use tracecast_analytics::watch::Watch;
@@ -265,10 +266,6 @@ fn skill(days: &DaySums, seed: u64) -> Option<SpotSkill> {
         .collect();
     let (low, high) = interval::percentile(&mut drawn)?;
     Some(SpotSkill { skill: all, low, high })
-}
-
-fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    tracecast_analytics::stats::sum::mean(&values.into_iter().collect::<Vec<f64>>())
 }
 
 /// What can be chosen for some records.

@@ -15,6 +15,7 @@ use tracecast_analytics::schema::{JobState, MIB};
 use tracecast_analytics::stats::NeumaierSum;
 
 use crate::error::{Error, Result};
+use crate::interference::alone::LOADS;
 use crate::interference::table::Quantity;
 use crate::timeline::{Timeline, TimelineOptions};
 
@@ -175,22 +176,11 @@ impl UsageMoment {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadingSums {
     pub(super) readings: u64,
-    /// By [`MEANS`]: sum and readings with a value.
-    means: [(NeumaierSum, u64); MEANS.len()],
+    /// By [`LOADS`]: sum and readings with a value.
+    means: [(NeumaierSum, u64); LOADS.len()],
     /// Most memory, MiB.
     pub(super) peak_mb: Option<f64>,
 }
-
-/// Quantities of which a profile has the mean.
-pub(super) const MEANS: [Quantity; 7] = [
-    Quantity::SmUtilPct,
-    Quantity::MemUtilPct,
-    Quantity::SmActivePct,
-    Quantity::TensorActivePct,
-    Quantity::DramActivePct,
-    Quantity::PcieMbS,
-    Quantity::PowerW,
-];
 
 impl ReadingSums {
     fn add(&mut self, reading: &JobReading<'_>) {
@@ -215,8 +205,8 @@ impl ReadingSums {
         self.peak_mb = self.peak_mb.into_iter().chain(memory).reduce(f64::max);
     }
 
-    /// Means by [`MEANS`].
-    pub(super) fn means(&self) -> [Option<f64>; MEANS.len()] {
+    /// Means by [`LOADS`].
+    pub(super) fn means(&self) -> [Option<f64>; LOADS.len()] {
         self.means.map(|(sum, known)| (known > 0).then(|| sum.value() / known as f64))
     }
 }
@@ -262,10 +252,9 @@ impl Gathered {
     fn moments(&mut self) -> Vec<UsageMoment> {
         self.readings.sort_by_key(|reading| reading.0);
         let of_moment = |readings: &[(i64, Option<f64>, Option<f64>)]| {
-            let utils: Vec<f64> = readings.iter().filter_map(|reading| reading.1).collect();
             Some(UsageMoment {
                 ts_ms: readings.first()?.0,
-                util_pct: tracecast_analytics::stats::sum::mean(&utils),
+                util_pct: tracecast_analytics::stats::sum::mean(readings.iter().filter_map(|reading| reading.1)),
                 memory_mb: readings.iter().filter_map(|reading| reading.2).reduce(f64::max),
             })
         };

@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::stats::NeumaierSum;
 
-use super::history::{MEANS, SampledJob, UsageHistory};
+use super::history::{SampledJob, UsageHistory};
 use crate::error::{Error, Result};
 use crate::feature::name::stem;
+use crate::interference::alone::LOADS;
 use crate::interference::table::{JobProfile, Quantity, batch_of_name, family_of_name};
 
 /// What a job type is.
@@ -69,7 +70,7 @@ const COLUMNS: [Quantity; 9] = [
 struct Sums {
     jobs: usize,
     readings: u64,
-    means: [(NeumaierSum, u32); MEANS.len()],
+    means: [(NeumaierSum, u32); LOADS.len()],
     peak_mb: Option<f64>,
 }
 
@@ -102,7 +103,7 @@ pub fn job_types(history: &UsageHistory, by: TypeOfJob) -> Result<(Vec<SampledTy
     }
     let one = |((gpu_type, job), sums): ((&str, String), Sums)| {
         let mut profile = JobProfile::default();
-        for (quantity, (sum, known)) in MEANS.into_iter().zip(sums.means) {
+        for (quantity, (sum, known)) in LOADS.into_iter().zip(sums.means) {
             profile.set(quantity, (known > 0).then(|| sum.value() / f64::from(known)));
         }
         profile.set(Quantity::MemoryMb, sums.peak_mb);

@@ -218,7 +218,7 @@ fn a_folder_is_measured_in_memory_while_it_is_small() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     storage::save(&trace, &path).unwrap();
-    let (back, ledger, _) = measure_folder(&path, &Options::default()).unwrap();
+    let (back, ledger, _) = measure_folders(&[path], None, &Options::default()).unwrap();
     assert_eq!(ledger, measure(&trace, &Options::default()).unwrap());
     assert_eq!(back.gpu_samples.len(), 1_000);
 }

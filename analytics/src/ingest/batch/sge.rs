@@ -106,16 +106,7 @@ impl Reader for Sge {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let zone = options.zone_or("UTC")?;
-        let mut accounting = Accounting::default();
-        for file in files {
-            accounting.assembly.begin(file.name());
-            each_record(file, options, trace, |text, audit, trace| accounting.record(text, audit, trace))?;
-        }
-        trace.basis = TimeBasis::Utc;
-        zone.name().clone_into(&mut trace.zone);
-        accounting.finish(trace);
-        Ok(())
+        read_records(files, options, trace, Accounting::record)
     }
 }
 
@@ -289,12 +280,34 @@ type Key = (u64, u64);
 /// The records of all files.
 #[derive(Debug, Default)]
 pub(super) struct Accounting {
-    pub(super) assembly: Assembly,
+    assembly: Assembly,
     seen: SeenKeys,
     jobs: Vec<(Key, Parallel, Job)>,
     /// Hosts of slave tasks, with their start and end.
     slaves: HashMap<Key, Vec<Slave>>,
     by_the_slot: u64,
+}
+
+/// Reads files whose records `record` puts into the accounting, in either form.
+///
+/// # Errors
+/// If a file cannot be opened, holds no record, or the time zone is unknown.
+pub(super) fn read_records(
+    files: &[SourceFile],
+    options: &ReadOptions<'_>,
+    trace: &mut Trace,
+    record: fn(&mut Accounting, &str, RowAudit<'_>, &mut Trace),
+) -> Result<()> {
+    let zone = options.zone_or("UTC")?;
+    let mut accounting = Accounting::default();
+    for file in files {
+        accounting.assembly.begin(file.name());
+        each_record(file, options, trace, |text, audit, trace| record(&mut accounting, text, audit, trace))?;
+    }
+    trace.basis = TimeBasis::Utc;
+    zone.name().clone_into(&mut trace.zone);
+    accounting.finish(trace);
+    Ok(())
 }
 
 /// Whether a job ran on more than its own host.

@@ -14,12 +14,11 @@
 
 use serde_json::Value;
 
-use super::line::{each_record, mostly_records};
+use super::line::mostly_records;
 use super::sge::{self, Accounting, Fields};
 use crate::error::Result;
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, SourceFile};
 use crate::quality::{RowAudit, reason};
-use crate::time::TimeBasis;
 use crate::trace::Trace;
 
 /// Keys of a record, and the places of their values in the old form.
@@ -70,16 +69,7 @@ impl Reader for SgeJson {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let zone = options.zone_or("UTC")?;
-        let mut accounting = Accounting::default();
-        for file in files {
-            accounting.assembly.begin(file.name());
-            each_record(file, options, trace, |text, audit, trace| record(&mut accounting, text, audit, trace))?;
-        }
-        trace.basis = TimeBasis::Utc;
-        zone.name().clone_into(&mut trace.zone);
-        accounting.finish(trace);
-        Ok(())
+        sge::read_records(files, options, trace, record)
     }
 }
 

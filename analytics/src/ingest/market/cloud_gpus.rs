@@ -10,8 +10,8 @@ use super::super::delimited::{Delimited, Record};
 use super::super::field::GIB;
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
-use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile, TableHeaders};
+use super::super::reader::Reader;
+use super::super::source::{SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::{Reason, reason};
 use crate::schema::PriceRow;
@@ -48,10 +48,6 @@ impl Reader for CloudGpus {
 
     fn columns(&self) -> TableHeaders {
         &[(',', &INSTANCES), (',', &SERVERLESS)]
-    }
-
-    fn sniff(&self, head: &Head) -> Confidence {
-        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

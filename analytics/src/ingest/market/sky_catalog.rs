@@ -17,8 +17,8 @@ use std::path::Path;
 use super::super::delimited::{Delimited, Record};
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
-use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile, TableHeaders};
+use super::super::reader::Reader;
+use super::super::source::{SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::PriceRow;
@@ -87,10 +87,6 @@ impl Reader for SkyCatalog {
 
     fn columns(&self) -> TableHeaders {
         &[(',', &["instancetype", "acceleratorname", "acceleratorcount", "price", "region"])]
-    }
-
-    fn sniff(&self, head: &Head) -> Confidence {
-        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -14,8 +14,8 @@ use crate::ingest::delimited::Delimited;
 use crate::ingest::field::Moment;
 use crate::ingest::options::ReadOptions;
 use crate::ingest::read::check_job;
-use crate::ingest::reader::{Confidence, Reader};
-use crate::ingest::source::{Head, SourceFile, TableHeaders};
+use crate::ingest::reader::Reader;
+use crate::ingest::source::{SourceFile, TableHeaders};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState};
 use crate::time::{TimeBasis, Zone};
@@ -38,10 +38,6 @@ impl Reader for PhillyJoined {
 
     fn columns(&self) -> TableHeaders {
         &[(',', &["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"])]
-    }
-
-    fn sniff(&self, head: &Head) -> Confidence {
-        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

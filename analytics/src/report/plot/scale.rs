@@ -183,7 +183,6 @@ fn linear_step(axis: &Axis, width: f64, count: usize) -> f64 {
 pub(super) fn ticks(axis: &Axis, (first, last): (f64, f64), count: usize) -> Vec<Tick> {
     match (&axis.ticks, axis.scale) {
         (Ticks::Time(zone), _) => time_ticks(zone, first, last, count),
-        (Ticks::HourOfDay, _) => stepped(first, last, if count >= 8 { 3.0 } else { 6.0 }, |v| format!("{v:02.0}:00")),
         (Ticks::Doubling, _) => doubling_ticks(first, last, count),
         (Ticks::Duration, Scale::Log) => {
             let inside = LOG_DURATIONS_S.iter().filter(|s| **s >= first * 0.999 && **s <= last * 1.001);

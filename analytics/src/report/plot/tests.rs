@@ -118,7 +118,6 @@ fn degenerate_curves_are_sound() {
         || Axis::duration("v"),
         || Axis::log_duration("v"),
         || Axis::doubling("v"),
-        || Axis::hour_of_day("v"),
         || Axis::time("v", jiff::tz::TimeZone::UTC),
         || Axis::log("v").as_percent(),
     ];

@@ -251,9 +251,7 @@ pub(super) fn grow(
         let mean_wait_s = |joined: bool| {
             let jobs = (0..drawn.workload.len()).filter(|job| drawn.joined.get(*job) == Some(&joined));
             let counted = jobs.filter(|job| found.times.is_counted(*job));
-            let waits: Vec<f64> =
-                counted.filter_map(|job| found.times.wait_ms(job)).map(|wait| wait as f64 / 1000.0).collect();
-            sum::mean(&waits)
+            sum::mean(counted.filter_map(|job| found.times.wait_ms(job)).map(|wait| wait as f64 / 1000.0))
         };
         watch.made();
         Ok(Figures {

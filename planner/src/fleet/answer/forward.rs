@@ -3,7 +3,7 @@
 //! O(draws × hours × states). Worked example: 4 of the reserved instances in the choice and 3 to 5 in 95 % of the draws of its weeks are told as 4 (3 to 5).
 
 use rayon::prelude::*;
-use tracecast_analytics::stats::resample;
+use tracecast_analytics::stats::{rank, resample};
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
 use super::super::commit::{FleetMix, solve};
@@ -164,8 +164,8 @@ fn drawn(planned: &Planned, blocks: &[std::ops::Range<usize>]) -> Vec<(u32, u32)
     }
     let ends = |mut all: Vec<u32>| {
         all.sort_unstable();
-        let at = |share: f64| all.get((share * (all.len() - 1) as f64).round() as usize).copied().unwrap_or(0);
-        if all.is_empty() { (0, 0) } else { (at(0.025), at(0.975)) }
+        let at = |share: f64| rank::closest_sorted(&all, share).unwrap_or(0);
+        (at(0.025), at(0.975))
     };
     found.into_iter().map(ends).collect()
 }
@@ -372,10 +372,9 @@ fn curve(planned: &Planned) -> LoadCurve {
     let of = |need: fn(&HourDemand) -> f64| {
         let mut needs: Vec<f64> = planned.demand.hours.iter().map(need).collect();
         needs.sort_unstable_by(|a, b| b.total_cmp(a));
-        let last = needs.len().saturating_sub(1);
         let at = |point: usize| {
             let share = point as f64 / POINTS as f64;
-            Some((share, *needs.get((share * last as f64).round() as usize)?))
+            Some((share, rank::closest_sorted(&needs, share)?))
         };
         (0..=POINTS).filter_map(at).collect()
     };

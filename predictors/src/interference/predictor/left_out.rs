@@ -31,7 +31,7 @@ pub(super) fn mae(table: &SharingTable, seed: u64) -> Option<f64> {
         let fits: Vec<bool> = table.pairs().iter().map(|pair| pair.gpu != *gpu).collect();
         let committee = Committee::train(table, &teaching, &groups, &fits, &[*gpu], seed).ok()?;
         let miss = |row: &Directed| (committee.speed(row.gpu, row.own, row.beside).mean - row.speed).abs();
-        sum::mean(&asked.iter().map(miss).collect::<Vec<f64>>())
+        sum::mean(asked.iter().map(miss))
     };
     let all: Option<Vec<f64>> = types.par_iter().map(missed).collect();
     sum::mean(&all?)
