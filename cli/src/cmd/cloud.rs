@@ -8,9 +8,9 @@ use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::emit;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
-use tracecast_planner::cloud::probe::{Past, Probes};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
+use tracecast_planner::cloud::zones::probe::{Past, Probes};
 use tracecast_planner::market::availability::SpotSeries;
 
 use crate::args::{duration, numbers};

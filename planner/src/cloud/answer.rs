@@ -10,14 +10,14 @@ use tracecast_analytics::trace::SourceRecord;
 use tracecast_analytics::watch::Watch;
 
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
-use super::market::{Market, is_paid_in_dollars};
 use super::policy::CloudPolicy;
 use super::price_words::prices_in_words;
-use super::probe::{Past, Probes};
 use super::purchase::CloudOnDemand;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
 use super::uncertain::UncertainWork;
+use crate::cloud::zones::market::{Market, is_paid_in_dollars};
+use crate::cloud::zones::probe::{Past, Probes};
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 

@@ -9,11 +9,11 @@ use rayon::prelude::*;
 use tracecast_analytics::watch::{self, Watch};
 
 use super::job::{DeadlineJob, Holding, JobRun};
-use super::lanes::{LanesPilot, ride_held, ride_lanes, ride_misled, ride_uncertain};
-use super::lanes_optimum::{lanes_optima, lanes_optimum, whole, whole_among};
 use super::optimum::{optima, optimum};
 use super::policy::{CloudPolicy, Lessons, lanes_pilot, lanes_programmes, relative};
 use super::work::WorkDistribution;
+use crate::cloud::elastic::optimum::{lanes_optima, lanes_optimum, whole, whole_among};
+use crate::cloud::elastic::{LanesPilot, ride_held, ride_lanes, ride_misled, ride_uncertain};
 use crate::error::Result;
 use crate::market::price::ZonePrice;
 use crate::plan::window::Window;

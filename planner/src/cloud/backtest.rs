@@ -16,11 +16,11 @@ use tracecast_analytics::watch::Watch;
 
 use super::attempt::{Attempt, Told, attempt};
 use super::job::JobRun;
-use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::uncertain::UncertainWork;
-use super::zones::attempt_zones;
+use crate::cloud::zones::attempt_zones;
+use crate::cloud::zones::market::Market;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::interval::{average, drawn};

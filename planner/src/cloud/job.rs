@@ -5,10 +5,10 @@
 //! ticks that have it; a spot instance is lost at the first tick without. Whoever takes another instance than the one held pays a **changeover**: it
 //! runs and is paid for, but the work stands still. Work that is done stays done. The job ends within a tick once its work is done, and pays to that
 //! moment. Costs are in spot milliseconds: one millisecond of spot costs 1, one of on-demand [`DeadlineJob::price_ratio`]. Where the price of spot moves
-//! ([`ride_lanes`](super::lanes::ride_lanes)), a millisecond of it costs the price of its tick over that at the start, which is also what the ratio is to.
+//! ([`ride_lanes`](crate::cloud::elastic::ride_lanes)), a millisecond of it costs the price of its tick over that at the start, which is also what the ratio is to.
 //!
 //! **Safety net.** Let w be the work left, L the time left, d the changeover and g the tick. A choice that leaves work w′ after this tick is *safe* if
-//! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`](super::lanes::ride) takes a choice that is not safe for on-demand. On-demand, once begun
+//! w′ + d ≤ L − g: on-demand alone, begun at the next tick, still makes it. [`ride`](crate::cloud::elastic::ride) takes a choice that is not safe for on-demand. On-demand, once begun
 //! in time, is always safe, so by induction no deadline is missed that on-demand alone would make from the start. All of it is in whole milliseconds.
 //!
 //! O(ticks). Worked example: 2 h of work, 3 h to the deadline, 12 min of changeover, ticks of 1 h, on-demand at three times the spot price, and spot in
@@ -230,8 +230,8 @@ impl Pilot for Script {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::float_cmp)]
 mod tests {
-    use super::super::lanes::{ride, ride_priced};
     use super::*;
+    use crate::cloud::elastic::{ride, ride_priced};
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;

@@ -247,8 +247,8 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::job::Script;
-    use super::super::lanes::ride_without_net;
     use super::*;
+    use crate::cloud::elastic::ride_without_net;
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
     pub(in super::super) fn by_trying(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> f64 {

@@ -6,11 +6,11 @@
 //! O(models × table). Worked example: spot that was there for 40 days and is there now, at a third of on-demand: a third.
 
 use super::job::{DeadlineJob, Holding, JobView};
-use super::lanes_optimum::whole_among;
-use super::lanes_programme::{LEVEL, modelled};
 use super::policy::{CloudPolicy, Lessons, lanes_programmes, relative};
 use super::programme::Followed;
 use super::work::WorkDistribution;
+use crate::cloud::elastic::optimum::whole_among;
+use crate::cloud::elastic::programme::{LEVEL, modelled};
 use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
 

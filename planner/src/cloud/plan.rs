@@ -2,7 +2,7 @@
 //!
 //! The spine of [every plan](crate::plan): the evidence is the availability of each zone named. The candidates are every zone with every policy. The windows
 //! are as long as the time to the deadline and spread over the traces (module `moments`): over their first two thirds to *choose* on, over the last third
-//! to *report* on. The criterion is the least mean cost on the windows of choice without a miss; [among several zones](super::zone_choice) that names the policy, and the zone is chosen anew for each later window, and at the end of the data. What is
+//! to *report* on. The criterion is the least mean cost on the windows of choice without a miss; [among several zones](crate::cloud::zones::choice) that names the policy, and the zone is chosen anew for each later window, and at the end of the data. What is
 //! chosen is reported on the later windows beside all on-demand, greedy, Uniform Progress and the omniscient optimum. Then it is fitted on all data and
 //! asked what to do from the last tick on: at once if spot is there, at once if not, and until when to wait for spot.
 //!
@@ -29,8 +29,6 @@ use super::attempt::{Attempt, Told, attempt, on_windows};
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
 use super::job::{FromNow, Holding};
-use super::lanes_plan::{ElasticNow, from_now};
-use super::market::Market;
 use super::moments::{Moments, disjoint};
 use super::policy::{CloudPolicy, Lessons};
 use super::price_words::{guessed_in_words, is_guessed, prices_in_words};
@@ -38,9 +36,11 @@ use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need};
 use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
 use super::uncertain::UncertainWork;
-use super::zone_choice::ZonesCompared;
-use super::zones::attempt_zones;
-use super::zones_plan::{ZonesNow, zones_from_now};
+use crate::cloud::elastic::plan::{ElasticNow, from_now};
+use crate::cloud::zones::attempt_zones;
+use crate::cloud::zones::choice::ZonesCompared;
+use crate::cloud::zones::market::Market;
+use crate::cloud::zones::plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::plan::window::Window;

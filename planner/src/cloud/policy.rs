@@ -1,7 +1,7 @@
 //! The candidates of a cloud plan, and what each learns of a trace.
 //!
 //! A job that begins at a tick is decided with the trace before it and what it has seen since. The programmes are fitted at the start and refitted on what came since, at [`FITS`] moments in all, evenly spread
-//! over the time to the loosest deadline; [over zones](super::zones_programme) at more. Nothing of a later tick is in any decision.
+//! over the time to the loosest deadline; [over zones](crate::cloud::zones::programme) at more. Nothing of a later tick is in any decision.
 //!
 //! O(programmes). Worked number: of a job of 300 ticks the programmes are fitted before ticks 0, 100 and 200.
 
@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DeadlineJob, Pilot};
-use super::lanes::{InLanes, LanesPilot};
-use super::lanes_programme::{Shared, modelled};
-use super::lanes_rule::UniformLanes;
 use super::phases::{Belief, MOST, Phases, Sighting};
 use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
 use super::work::WorkDistribution;
+use crate::cloud::elastic::programme::{Shared, modelled};
+use crate::cloud::elastic::rule::UniformLanes;
+use crate::cloud::elastic::{InLanes, LanesPilot};
 use crate::market::availability::Supply;
 use crate::market::price::ZonePrice;
 use crate::plan::window::Window;

@@ -4,8 +4,8 @@
 
 use tracecast_analytics::report::format;
 
-use super::market::listed_by_all;
 use super::request::CloudRequest;
+use crate::cloud::zones::market::listed_by_all;
 use crate::market::availability::SpotSeries;
 use crate::market::price::ZonePrice;
 

@@ -16,9 +16,9 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::job::{Holding, JobRun};
-use super::market::is_paid_in_dollars;
 use super::request::CloudRequest;
-use super::zones_plan::ZonesNow;
+use crate::cloud::zones::market::is_paid_in_dollars;
+use crate::cloud::zones::plan::ZonesNow;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::Emitted;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::job::DeadlineJob;
-use super::lanes_programme::LEVEL;
-use super::probe::Probes;
 use super::work::{WorkDistribution, WorkPlanned};
+use crate::cloud::elastic::programme::LEVEL;
+use crate::cloud::zones::probe::Probes;
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 

@@ -80,8 +80,8 @@ impl Pilot for UniformProgress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::ride;
     use super::*;
+    use crate::cloud::elastic::ride;
 
     const HOUR: i64 = 3_600_000;
 

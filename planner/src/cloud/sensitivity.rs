@@ -24,10 +24,10 @@ use tracecast_analytics::watch::Watch;
 
 use super::attempt::{Attempt, Told, attempt, misled_by, on_windows};
 use super::job::DeadlineJob;
-use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
-use super::zones::attempt_zones_of;
+use crate::cloud::zones::attempt_zones_of;
+use crate::cloud::zones::market::Market;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::Confidence;

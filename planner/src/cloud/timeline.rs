@@ -7,10 +7,10 @@ use tracecast_analytics::report::Section;
 use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
 
 use super::job::{DeadlineJob, Holding, JobView, Pilot, Script};
-use super::lanes::{ride_priced, ride_without_net};
 use super::optimum::optimal_holdings;
 use super::policy::{CloudPolicy, learned, pilot, programmes, relative};
 use super::request::CloudRequest;
+use crate::cloud::elastic::{ride_priced, ride_without_net};
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::window::Window;

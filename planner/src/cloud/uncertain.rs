@@ -4,7 +4,7 @@
 //! * `top`: the policy is told the top amount, and stops when the work is done; the deadline is kept as well;
 //! * `median`: the policy is told the median, and its safety net keeps that. A longer job goes on, on the spot that it has or on-demand, and may **miss**.
 //!
-//! Of an elastic job the first is `conditional_quantile`: its programme plans for what covers what is left with a high chance, sample by sample (see [lanes](super::lanes_programme)). Over several zones there is the second alone, as their
+//! Of an elastic job the first is `conditional_quantile`: its programme plans for what covers what is left with a high chance, sample by sample (see [lanes](crate::cloud::elastic::programme)). Over several zones there is the second alone, as their
 //! policies plan on the top.
 //!
 //! Each cost is a mean over the [amounts](WorkDistribution::amounts), as a share of the mean of all on-demand, and stands beside the optimum that knows the true work and all availability.

@@ -1,13 +1,13 @@
 //! The cluster that a trace describes, written as a cluster file ([`super::Site`]): a file to change and to replay on.
 //!
-//! * **What there is** is what a replay without a file takes ([`super::recorded`]), at one moment (the last of the record, if none is asked
+//! * **What there is** is what a replay without a file takes (that of `recorded`), at one moment (the last of the record, if none is asked
 //!   for), or with its sizes over time and its failures.
 //! * **VCs**: those that jobs name. Others whose size is known stand in comments, as a replay without a file has no nodes for them.
 //! * **Processors and memory** of nodes, where the machine list has them; nodes that have others are an entry of their own.
 //! * **Where nodes lie**: what the machine list of the trace says, or a file beside it ([`NodePlaces`]); nodes that lie together are an entry of their own.
 //! * **What the source does not say** is said in comments: what was assumed, rounded or left out.
 //! * A source that records no size at all: the fewest nodes that hold what ran at once at the busiest moment, as nodes of 8 GPUs, of 64
-//!   processors, or one by one. With a recorded start of less than half of the jobs, at least as many as have a load of 0.7 with what all of them ran. Where a file says where nodes lie, its nodes are those of the cluster ([`named`]).
+//!   processors, or one by one. With a recorded start of less than half of the jobs, at least as many as have a load of 0.7 with what all of them ran. Where a file says where nodes lie, its nodes are those of the cluster (`named`).
 //!
 //! O(jobs × log jobs + capacity). Worked example: a VC `vision` of 96 GPUs until 2020-09-10 and 112 from then on, with no word on nodes, is
 //! `nodes = 14`, `gpus_per_node = 8`; over time it is `nodes = 12`, `sizes = [{ at = "2020-09-10T00:00:00Z", nodes = 14 }]`.

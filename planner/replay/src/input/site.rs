@@ -251,7 +251,7 @@ impl Site {
         Error::File { file: self.file.clone(), line: line_of(&self.text, at), what }
     }
 
-    /// Whether its head says that its nodes were [inferred](super::cluster_file) from the jobs.
+    /// Whether its head says that its nodes were [inferred](super::cluster_file()) from the jobs.
     pub fn is_inferred(&self) -> bool {
         self.text.lines().any(|line| line.strip_prefix('#').is_some_and(|said| said.trim_start().starts_with(INFERRED)))
     }

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::ride;
 use super::super::optimum::tests::by_trying;
 use super::super::policy::{learned, learned_lanes, pilot, programmes};
 use super::*;
+use crate::cloud::elastic::ride;
 use crate::market::availability::Supply;
 use crate::plan::window::spread;
 

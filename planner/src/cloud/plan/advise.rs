@@ -6,9 +6,9 @@ use tracecast_analytics::report::format;
 
 use super::super::policy::CloudPolicy;
 use super::super::sensitivity::CloudSensitivity;
-use super::super::zone_seen::FEW;
 use super::CloudPlanAnswer;
 use super::candidate::CloudCandidate;
+use crate::cloud::zones::seen::FEW;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH};
 
 impl CloudPlanAnswer {

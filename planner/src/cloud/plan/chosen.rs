@@ -1,6 +1,6 @@
 //! What a cloud plan chooses from its windows: a policy, and a zone where there are several.
 //!
-//! Zones that are tried at the same moments: the policy is the one that costs least on the windows of choice, over all zones and without a miss, and the [zone](super::super::zone_choice) is chosen anew for each later window and at the end of the data. What
+//! Zones that are tried at the same moments: the policy is the one that costs least on the windows of choice, over all zones and without a miss, and the [zone](crate::cloud::zones::choice) is chosen anew for each later window and at the end of the data. What
 //! that came to is a candidate of its own, called [`ANEW`]. Otherwise zone and policy are chosen as one, by the least mean on the windows of choice. O(zones × windows × policies).
 //! The policy over all zones together is chosen on those windows of choice that have as much past as they are long: without a past a policy decides by its prior, and the plan has the whole record.
 //!
@@ -10,15 +10,15 @@ use tracecast_analytics::watch::Watch;
 
 use super::super::attempt::{Attempt, on_windows};
 use super::super::job::{DeadlineJob, JobRun};
-use super::super::market::{Market, listed_by_all};
 use super::super::moments::{Moments, common_end, disjoint};
 use super::super::outlook::expected_share;
 use super::super::policy::{CloudPolicy, Lessons};
 use super::super::request::CloudRequest;
-use super::super::zone_choice::{GONE_H, WindowTimes, ZonesCompared, choose};
-use super::super::zone_seen::ZoneSeen;
-use super::super::zones::attempt_zones_of;
 use super::candidate::{CloudCandidate, candidate, least};
+use crate::cloud::zones::attempt_zones_of;
+use crate::cloud::zones::choice::{GONE_H, WindowTimes, ZonesCompared, choose};
+use crate::cloud::zones::market::{Market, listed_by_all};
+use crate::cloud::zones::seen::ZoneSeen;
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::plan::interval::average;

@@ -6,13 +6,13 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::super::answer::on_instances;
 use super::super::checkpoint::CheckpointAdvice;
-use super::super::lanes_plan::ElasticNow;
 use super::super::policy::CloudPolicy;
 use super::super::sensitivity;
 use super::super::uncertain::UncertainWork;
-use super::super::zone_choice::ZonesCompared;
-use super::super::zones_plan::{PlannedZone, ZonesNow};
 use super::CloudPlanAnswer;
+use crate::cloud::elastic::plan::ElasticNow;
+use crate::cloud::zones::choice::ZonesCompared;
+use crate::cloud::zones::plan::{PlannedZone, ZonesNow};
 
 impl CloudPlanAnswer {
     /// The answer as a report.

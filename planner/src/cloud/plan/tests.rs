@@ -2,8 +2,8 @@
 
 use super::super::emit::sky_pilot;
 use super::super::request::ZonesTogether;
-use super::super::zone_choice::ZoneRule;
 use super::*;
+use crate::cloud::zones::choice::ZoneRule;
 
 /// 24 h of work at a slack of 0.6, tried from so many starts.
 fn asked(starts: usize) -> CloudRequest {

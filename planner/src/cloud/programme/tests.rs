@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::{InLanes, ride, ride_uncertain};
 use super::super::optimum::optimum;
 use super::*;
+use crate::cloud::elastic::{InLanes, ride, ride_uncertain};
 use crate::market::availability::Supply;
 
 const MIN: i64 = 60_000;

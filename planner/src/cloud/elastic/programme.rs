@@ -1,6 +1,6 @@
 //! The programme of an elastic job: the work is shared between lanes so that what it is expected to cost in all is least, and each lane decides for its share.
 //!
-//! Each lane has the [programme](super::programme) of one instance, on [phases](super::phases) fitted to when at least so many nodes could be had, and a table for every share of the
+//! Each lane has the [programme](crate::cloud::programme) of one instance, on [phases](crate::cloud::phases) fitted to when at least so many nodes could be had, and a table for every share of the
 //! work. At each tick, with V_j(w) the expected cost of lane j if w of the work is its own, what it holds and what it believes now, the shares are those that make Σ V_j(w_j)
 //! least. V is not convex, as each beginning costs a changeover. So it is taken along its lower convex hull, whose stretches are handed out by what a unit of work costs in them,
 //! the cheapest first. Some lane is left within a stretch, all others at an end of one. Of equal stretches, the lowest lane that can have spot goes first, and then
@@ -15,10 +15,10 @@
 //! O(models × table) to solve, and O(lanes × shares) a tick. Worked example: two lanes, 10 h left and 12 h of work, no changeover, spot for the whole time in the first and never in the
 //! second, on-demand at 3. V_1(w) = w up to 10 h, V_2(w) = 3·w. The first lane has 10 h, the second 2: the stretches cost 1 and 3 an hour.
 
-use super::job::{DeadlineJob, Holding};
-use super::lanes::{LanesPilot, LanesView};
-use super::programme::{Fitted, Followed, Outlook, Programme};
-use super::work::WorkDistribution;
+use crate::cloud::elastic::{LanesPilot, LanesView};
+use crate::cloud::job::{DeadlineJob, Holding};
+use crate::cloud::programme::{Fitted, Followed, Outlook, Programme};
+use crate::cloud::work::WorkDistribution;
 
 /// Most lanes with a model of their own.
 const MOST_MODELS: usize = 16;
@@ -26,7 +26,7 @@ const MOST_MODELS: usize = 16;
 const MOST_SHARES: f64 = 96.0;
 
 /// The chance with which what is planned for covers an uncertain work.
-pub(super) const LEVEL: f64 = 0.97;
+pub(in crate::cloud) const LEVEL: f64 = 0.97;
 
 /// The lanes whose models are learned: each stands for itself and those after the one before it. Lanes count from 0.
 ///

@@ -42,18 +42,18 @@ pub struct Probes {
 
 impl Probes {
     /// Whether all zones are probed at a tick, counted from the start of the job; before it, ticks are below 0.
-    pub(super) fn are_at(&self, tick: i64, tick_ms: i64) -> bool {
+    pub(in crate::cloud) fn are_at(&self, tick: i64, tick_ms: i64) -> bool {
         let whole = |tick: i64| tick.saturating_mul(tick_ms).div_euclid(self.every_ms.max(1));
         whole(tick) != whole(tick - 1)
     }
 
     /// Whether a tick before the job, counted from its start, was seen.
-    pub(super) fn saw(&self, tick: i64, tick_ms: i64) -> bool {
+    pub(in crate::cloud) fn saw(&self, tick: i64, tick_ms: i64) -> bool {
         self.past == Past::Recorded || self.are_at(tick, tick_ms)
     }
 
     /// Whether a probe falls between two moments, the later included, milliseconds since the start of the job.
-    pub(super) fn are_between(&self, after_ms: f64, until_ms: f64) -> bool {
+    pub(in crate::cloud) fn are_between(&self, after_ms: f64, until_ms: f64) -> bool {
         let every_ms = self.every_ms.max(1) as f64;
         (until_ms / every_ms).floor() > (after_ms / every_ms).floor()
     }
@@ -61,7 +61,7 @@ impl Probes {
 
 /// What a job has seen of zones: which had spot when somebody last looked, and which were looked at in this tick.
 #[derive(Debug, Clone)]
-pub(super) struct Lookout {
+pub(in crate::cloud) struct Lookout {
     probes: Probes,
     tick_ms: i64,
     last: Vec<bool>,
@@ -70,12 +70,12 @@ pub(super) struct Lookout {
 
 impl Lookout {
     /// Of so many zones, none of which has been looked at.
-    pub(super) fn new(probes: Probes, zones: usize, tick_ms: i64) -> Self {
+    pub(in crate::cloud) fn new(probes: Probes, zones: usize, tick_ms: i64) -> Self {
         Self { probes, tick_ms, last: vec![false; zones], now: vec![false; zones] }
     }
 
     /// Looks, at a tick of the job in which zones have spot as told and a spot instance was held in `held`. Returns whether all were probed.
-    pub(super) fn look(&mut self, tick: i64, up: &[bool], held: Option<usize>) -> bool {
+    pub(in crate::cloud) fn look(&mut self, tick: i64, up: &[bool], held: Option<usize>) -> bool {
         let probed = self.probes.are_at(tick, self.tick_ms);
         for (zone, (last, now)) in self.last.iter_mut().zip(&mut self.now).enumerate() {
             *now = probed || held == Some(zone);
@@ -87,14 +87,14 @@ impl Lookout {
     }
 
     /// What a try came to.
-    pub(super) fn tried(&mut self, zone: usize, up: bool) {
+    pub(in crate::cloud) fn tried(&mut self, zone: usize, up: bool) {
         if let Some(last) = self.last.get_mut(zone) {
             *last = up;
         }
     }
 
     /// Whether each zone had spot when it was last seen, and whether that is now.
-    pub(super) fn seen(&self) -> (&[bool], &[bool]) {
+    pub(in crate::cloud) fn seen(&self) -> (&[bool], &[bool]) {
         (&self.last, &self.now)
     }
 }

@@ -1,7 +1,7 @@
 //! The omniscient optimum of an elastic job: the least cost if all availability were known, by exact dynamic programming.
 //!
-//! In the [contract](super::lanes) lanes share nothing but the work. So let C_j(w) be the least cost of w work in lane j alone, from the programme of [one
-//! instance](super::optimum) with spot where at least j nodes can be had: one pass gives it for every w. Then
+//! In the [contract](crate::cloud::elastic) lanes share nothing but the work. So let C_j(w) be the least cost of w work in lane j alone, from the programme of [one
+//! instance](crate::cloud::optimum) with spot where at least j nodes can be had: one pass gives it for every w. Then
 //!
 //! ```text
 //! F_0(0) = 0,  F_j(W) = min over w of F_{j−1}(W − w) + C_j(w),  optimum = F_K(all the work)
@@ -18,11 +18,11 @@
 //! With N = units to the deadline: O(lanes × N × ticks) for C, each pattern of spot computed once, and O(lanes × W × N) for F, of which only sums are computed that
 //! earlier and later lanes can make. Worked number: 16 lanes, 48 h of work in 60 h at ticks of 300 s and 12 min of changeover have N = 3,600 minutes, W = 46,080.
 //!
-//! Worked example: that of the [contract](super::lanes): 4 node-hours on two lanes, spot in hours 1 and 2 of the first and in hour 2 of the second. C_1(w) = w up to 2 h and then
+//! Worked example: that of the [contract](crate::cloud::elastic): 4 node-hours on two lanes, spot in hours 1 and 2 of the first and in hour 2 of the second. C_1(w) = w up to 2 h and then
 //! 3 an hour more; C_2(w) = w up to 1 h and then 3 an hour more. 4 h are 2 + 2 or 3 + 1 hours: 2 + 1 + 3 = 6 spot hours.
 
-use super::job::DeadlineJob;
-use super::optimum::Grid;
+use crate::cloud::job::DeadlineJob;
+use crate::cloud::optimum::Grid;
 use crate::error::{Error, Result};
 use tracecast_analytics::stats::divisor;
 
@@ -36,7 +36,7 @@ pub fn whole(job: &DeadlineJob, tick_ms: i64) -> DeadlineJob {
 }
 
 /// As [`whole`], of a job that may have each of some amounts of work.
-pub(super) fn whole_among(job: &DeadlineJob, tick_ms: i64, works_ms: &[i64]) -> DeadlineJob {
+pub(in crate::cloud) fn whole_among(job: &DeadlineJob, tick_ms: i64, works_ms: &[i64]) -> DeadlineJob {
     let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms);
     let unit_ms = works_ms.iter().fold(unit_ms, |unit_ms, work_ms| divisor(unit_ms, *work_ms)).max(1);
     DeadlineJob { deadline_ms: job.deadline_ms / unit_ms * unit_ms, ..*job }
@@ -132,7 +132,7 @@ pub fn lanes_optimum(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job:
 ///
 /// # Errors
 /// As [`lanes_optimum`].
-pub(super) fn lanes_optima(
+pub(in crate::cloud) fn lanes_optima(
     (up, price): (&[u32], &[f64]),
     lanes: usize,
     tick_ms: i64,
@@ -157,11 +157,11 @@ pub(super) fn lanes_optima(
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::Script;
-    use super::super::lanes::ride_without_net;
-    use super::super::optimum::optimum;
-    use super::super::optimum::{optimal_holdings, tests::by_trying};
     use super::*;
+    use crate::cloud::elastic::ride_without_net;
+    use crate::cloud::job::Script;
+    use crate::cloud::optimum::optimum;
+    use crate::cloud::optimum::{optimal_holdings, tests::by_trying};
     use crate::market::availability::Supply;
 
     /// A node from its beginning to its end, in ticks; spot or on-demand.

@@ -1,6 +1,6 @@
 //! The zones taken together, as if they were one: what a job has still to pay, on average, by the work and the spare time that it has left.
 //!
-//! The [programme over zones](super::zones_programme) looks at each zone as it is now, until its instance is lost. What comes after that it takes from here. The **pool**
+//! The [programme over zones](crate::cloud::zones::programme) looks at each zone as it is now, until its instance is lost. What comes after that it takes from here. The **pool**
 //! has spot if any zone has. With π the share of time that a zone is up, all are down with chance D = Π(1−π) if zones know nothing of each other, and leave that
 //! state with the chance b that any comes up; a = b·D/(1−D) leads there. Both are corrected by what was seen of the pool: `PRIOR_CHANGES` departures of each kind are
 //! added to those seen, so zones that fail together are learned to. Which zone one would be in comes from an index: price, and a changeover and the egress over
@@ -19,15 +19,15 @@
 //! V(0, s)            = −c·S·(1 − e^(−s/S))
 //! ```
 //!
-//! Without a changeover to begin spot is to go on in a run just begun. Dollars; time in steps as in [one zone](super::programme). O(zones² + works × spare times).
+//! Without a changeover to begin spot is to go on in a run just begun. Dollars; time in steps as in [one zone](crate::cloud::programme). O(zones² + works × spare times).
 //! Worked example: two zones, each up for half of the time and each with chance 0.1 a step to come up: D = 0.25, b = 0.19, a = 0.19·0.25/0.75 = 0.063. One zone
 //! that comes up at once when it is down, half of its runs lost in their first step and half never, 1 dollar a step, on-demand 3, no changeover, no spare time: a
 //! step of work costs 1 in a long run and 0.5 + 0.5·3 = 2 in a short one, 1.5 on average; two cost 2 and 0.5 + 0.5·(3 + 4.5) = 4.25, 3.125 on average. One kind of
 //! run that is lost every other time would cost 1.5 and 3.375.
 
-use super::job::DeadlineJob;
-use super::market::Places;
-use super::phases::{MOST, Phases, Run};
+use crate::cloud::job::DeadlineJob;
+use crate::cloud::phases::{MOST, Phases, Run};
+use crate::cloud::zones::market::Places;
 
 /// Departures of the pool, of each kind, that count as seen before.
 const PRIOR_CHANGES: f64 = 5.0;
@@ -40,22 +40,22 @@ const SPARE_SHARE: f64 = 0.2;
 /// Hours of spare time over which the worth of one more falls by e.
 const SPARE_H: f64 = 8.0;
 /// A cost that nothing is worth.
-pub(super) const NEVER: f64 = 1e15;
+pub(in crate::cloud) const NEVER: f64 = 1e15;
 
 /// Steps of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Steps {
+pub(in crate::cloud) struct Steps {
     /// Length, milliseconds.
-    pub(super) step_ms: f64,
+    pub(in crate::cloud) step_ms: f64,
     /// A changeover, in steps.
-    pub(super) setup: f64,
+    pub(in crate::cloud) setup: f64,
     /// Steps that must be spare to begin on-demand.
-    pub(super) reserve: f64,
+    pub(in crate::cloud) reserve: f64,
 }
 
 impl Steps {
     /// Of a job in ticks.
-    pub(super) fn of(job: &DeadlineJob, tick_ms: i64) -> Self {
+    pub(in crate::cloud) fn of(job: &DeadlineJob, tick_ms: i64) -> Self {
         let (work, spare, changeover) = (job.work_ms as f64, job.spare_ms() as f64, job.changeover_ms as f64);
         let least_ms = (work * spare.max(1.0) / MOST_PAIRS).sqrt().max(tick_ms as f64);
         if changeover < least_ms {
@@ -67,29 +67,29 @@ impl Steps {
     }
 
     /// A step, hours.
-    pub(super) fn hours(&self) -> f64 {
+    pub(in crate::cloud) fn hours(&self) -> f64 {
         self.step_ms / 3.6e6
     }
 }
 
 /// What is known of a zone for the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Standing {
+pub(in crate::cloud) struct Standing {
     /// Share of time up.
-    pub(super) up: f64,
+    pub(in crate::cloud) up: f64,
     /// Chance a tick to go down and to come up.
-    pub(super) goes: f64,
+    pub(in crate::cloud) goes: f64,
     /// Chance a tick to come up.
-    pub(super) comes: f64,
+    pub(in crate::cloud) comes: f64,
     /// Its runs by kind, as they begin.
-    pub(super) runs: [Run; MOST],
+    pub(in crate::cloud) runs: [Run; MOST],
     /// Dollars an hour of spot; infinite if unknown.
-    pub(super) price: f64,
+    pub(in crate::cloud) price: f64,
 }
 
 impl Standing {
     /// Of phases and a price.
-    pub(super) fn of(phases: &Phases, price: f64) -> Self {
+    pub(in crate::cloud) fn of(phases: &Phases, price: f64) -> Self {
         let (up, goes, comes) = phases.shares();
         Self { up, goes, comes, runs: phases.runs(), price }
     }
@@ -97,24 +97,24 @@ impl Standing {
 
 /// What was seen of the pool: ticks up and down, and changes to down and to up.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Seen {
+pub(in crate::cloud) struct Seen {
     /// Ticks up, but the last.
-    pub(super) up: f64,
+    pub(in crate::cloud) up: f64,
     /// Ticks down, but the last.
-    pub(super) down: f64,
+    pub(in crate::cloud) down: f64,
     /// Changes to down.
-    pub(super) goes: f64,
+    pub(in crate::cloud) goes: f64,
     /// Changes to up.
-    pub(super) comes: f64,
+    pub(in crate::cloud) comes: f64,
 }
 
 /// The zones taken together.
 #[derive(Debug, Clone)]
-pub(super) struct Pool {
+pub(in crate::cloud) struct Pool {
     /// Steps of its table.
-    pub(super) steps: Steps,
+    pub(in crate::cloud) steps: Steps,
     /// Given that an instance of each zone is lost: the chance that another zone is up, and the dollars of egress expected then.
-    pub(super) after: Vec<(f64, f64)>,
+    pub(in crate::cloud) after: Vec<(f64, f64)>,
     /// Dollars of egress expected when an instance is begun.
     moves: f64,
     /// Chances a step to go down and to come up.
@@ -137,13 +137,13 @@ pub(super) struct Pool {
 
 /// States beside work and spare time: idle while down and while up, on-demand likewise, on spot in each kind of run.
 const STATES: usize = 4 + MOST;
-pub(super) const IDLE: [usize; 2] = [0, 1];
-pub(super) const ON_DEMAND: [usize; 2] = [2, 3];
+pub(in crate::cloud) const IDLE: [usize; 2] = [0, 1];
+pub(in crate::cloud) const ON_DEMAND: [usize; 2] = [2, 3];
 const SPOT: usize = 4;
 
 impl Pool {
     /// Of zones, and what was seen of them together, for a job.
-    pub(super) fn of(places: &Places, zones: &[Standing], seen: &Seen, job: &DeadlineJob) -> Self {
+    pub(in crate::cloud) fn of(places: &Places, zones: &[Standing], seen: &Seen, job: &DeadlineJob) -> Self {
         let steps = Steps::of(job, places.tick_ms);
         let ticks = steps.step_ms / places.tick_ms as f64;
         let over = |chance: f64| 1.0 - (1.0 - chance.clamp(0.0, 1.0)).powf(ticks);
@@ -307,7 +307,7 @@ impl Pool {
     }
 
     /// Expected cost in a state between the points of the table; spare time below `floor` counts as that.
-    pub(super) fn at(&self, work: f64, spare: f64, floor: f64, state: usize) -> f64 {
+    pub(in crate::cloud) fn at(&self, work: f64, spare: f64, floor: f64, state: usize) -> f64 {
         if work <= 0.0 {
             return -self.done(spare);
         }
@@ -323,17 +323,17 @@ impl Pool {
     }
 
     /// What is saved by being done with so much spare time, dollars.
-    pub(super) fn done(&self, spare: f64) -> f64 {
+    pub(in crate::cloud) fn done(&self, spare: f64) -> f64 {
         self.spare_worth * self.spare_steps * (1.0 - (-spare.max(0.0) / self.spare_steps).exp())
     }
 
     /// Dollars a step of on-demand.
-    pub(super) fn list(&self) -> f64 {
+    pub(in crate::cloud) fn list(&self) -> f64 {
         self.list
     }
 
     /// Expected cost once an instance of a zone is lost.
-    pub(super) fn lost(&self, zone: usize, work: f64, spare: f64) -> f64 {
+    pub(in crate::cloud) fn lost(&self, zone: usize, work: f64, spare: f64) -> f64 {
         let (up, moves) = self.after.get(zone).copied().unwrap_or((0.0, 0.0));
         let of = |state: usize| self.at(work, spare, self.steps.reserve, state);
         up * (of(IDLE[1]) + moves - self.moves) + (1.0 - up) * of(IDLE[0])
@@ -342,8 +342,8 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::market::tests::places;
     use super::*;
+    use crate::cloud::zones::market::tests::places;
 
     const HOUR: i64 = 3_600_000;
 

@@ -1,15 +1,15 @@
-//! Uniform Progress for k of n nodes: [Uniform Progress](super::rule) in lanes.
+//! Uniform Progress for k of n nodes: [Uniform Progress](crate::cloud::rule) in lanes.
 //!
 //! With W all the work, R the time to the deadline and e(t) = t·W/R the progress expected by t: spot is taken in every lane that can have it and holds no on-demand. With less
 //! progress than e(t), on-demand is taken in so many other lanes, the highest first, that the nodes in all are as many as the work left w needs in the time left L: w/(L − d),
 //! rounded up. On-demand that is held stays until the progress has reached e(t + 2d), d the changeover. With one lane it is the published rule. The others
-//! ([rule](super::rule)) run [in each lane](super::lanes::InLanes) as they are.
+//! ([rule](crate::cloud::rule)) run [in each lane](crate::cloud::elastic::InLanes) as they are.
 //!
 //! O(lanes) a tick. Worked example: four lanes, 32 node-hours in 10 h, no changeover, one spot node. After the first hour the progress is 1 h of 3.2 h, and 31 h in 9 h need 4 nodes: on-demand
 //! in three lanes.
 
-use super::job::{DeadlineJob, Holding};
-use super::lanes::{LanesPilot, LanesView};
+use crate::cloud::elastic::{LanesPilot, LanesView};
+use crate::cloud::job::{DeadlineJob, Holding};
 
 /// As much progress as time has passed, with as many nodes as that takes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,9 +44,9 @@ impl LanesPilot for UniformLanes {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lanes::{Lane, ride, ride_lanes};
-    use super::super::rule::UniformProgress;
     use super::*;
+    use crate::cloud::elastic::{Lane, ride, ride_lanes};
+    use crate::cloud::rule::UniformProgress;
     use crate::market::availability::Supply;
 
     const HOUR: i64 = 3_600_000;

@@ -10,18 +10,18 @@
 //! ```
 //!
 //! A zone that comes up is priced in the same way: begun at once, or after the steps that make it cheapest. As what a zone costs is a mean over the phases of its spot, the
-//! price at any age is that of each phase, weighed by the belief of that age. All is priced from here, and what is left later by what the [pool](super::super::pool) says of the
+//! price at any age is that of each phase, weighed by the belief of that age. All is priced from here, and what is left later by what the [pool](crate::cloud::zones::pool) says of the
 //! work and the spare time then: whoever holds on-demand has paid its changeover in spare time too. Where there is no time for two changeovers, no spot is begun. K is the best
 //! of all up to `MOST_WAIT`.
 //!
-//! Where zones are not seen at every tick, one that is not seen comes up where a [probe](super::super::probe) shows it, and what is held on for is chosen when one does.
+//! Where zones are not seen at every tick, one that is not seen comes up where a [probe](crate::cloud::zones::probe) shows it, and what is held on for is chosen when one does.
 //!
 //! O(zones × K × works). Worked example: half of a zone's runs are lost within their first step and half never. 10 steps of work at 1 dollar with 2 steps of changeover cost ½·12 +
 //! ½·(0.5 + F) if it is begun as it comes up, F what follows a loss. After a step of waiting they cost ½·12 + ½·F: a quarter of a dollar less, for a step of spare time.
 
-use super::super::market::{Places, ZonesView};
-use super::super::pool::{IDLE, NEVER};
 use super::{Begun, Fit, Offer, Place, Zone, worse};
+use crate::cloud::zones::market::{Places, ZonesView};
+use crate::cloud::zones::pool::{IDLE, NEVER};
 
 /// Most steps that it thinks of holding on.
 const MOST_WAIT: usize = 60;
@@ -205,12 +205,12 @@ fn still_up(zones: &[Vec<Aged>], steps: usize, shift: f64, rest: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::job::{DeadlineJob, JobRun};
-    use super::super::super::market::tests::places;
-    use super::super::super::market::{Market, ZoneHolding, travel};
-    use super::super::super::zones_learned::learned_zones;
     use super::super::ZonesProgramme;
     use super::*;
+    use crate::cloud::job::{DeadlineJob, JobRun};
+    use crate::cloud::zones::learned::learned_zones;
+    use crate::cloud::zones::market::tests::places;
+    use crate::cloud::zones::market::{Market, ZoneHolding, travel};
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;

@@ -12,15 +12,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
-use super::policy::CloudPolicy;
-use super::zone_second::{SecondZone, figure, points, second};
-use super::zone_seen::{FEW, ZoneSeen};
+use crate::cloud::policy::CloudPolicy;
+use crate::cloud::zones::second::{SecondZone, figure, points, second};
+use crate::cloud::zones::seen::{FEW, ZoneSeen};
 use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::replay::compare::IntervalEstimate;
 
 /// Hours without spot after which a zone is taken only where all are so.
-pub(super) const GONE_H: f64 = 24.0;
+pub(in crate::cloud) const GONE_H: f64 = 24.0;
 
 /// How a zone is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -149,11 +149,11 @@ pub struct ZonesCompared {
 
 /// What windows are of, hours from the first common moment: their beginnings and how long each is; how many are of choice, and where the data end.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WindowTimes {
-    pub(super) begins_h: Vec<f64>,
-    pub(super) length_h: f64,
-    pub(super) early: usize,
-    pub(super) end_h: f64,
+pub(in crate::cloud) struct WindowTimes {
+    pub(in crate::cloud) begins_h: Vec<f64>,
+    pub(in crate::cloud) length_h: f64,
+    pub(in crate::cloud) early: usize,
+    pub(in crate::cloud) end_h: f64,
 }
 
 /// The mean of what the policy cost on windows that had ended at a moment; nothing where none had.
@@ -200,17 +200,17 @@ fn least(of: &[f64]) -> usize {
 
 /// What came of choosing.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Picked {
+pub(in crate::cloud) struct Picked {
     /// The zone chosen at the end of the data, by position.
-    pub(super) now: usize,
+    pub(in crate::cloud) now: usize,
     /// That chosen for each of the later windows.
-    pub(super) later: Vec<usize>,
+    pub(in crate::cloud) later: Vec<usize>,
     /// How the zones compare.
-    pub(super) compared: ZonesCompared,
+    pub(in crate::cloud) compared: ZonesCompared,
 }
 
 /// Chooses among zones, now and for each of the later windows, of which so many do not overlap. `together` is the job over all of them on the windows of choice and the later ones, or why there is none.
-pub(super) fn choose(
+pub(in crate::cloud) fn choose(
     zones: &[ZoneSeen],
     times: &WindowTimes,
     policy: CloudPolicy,
@@ -351,7 +351,7 @@ impl ZonesCompared {
     }
 
     /// How the zones compared, and how sure the choice is, in sentences.
-    pub(super) fn summary(&self) -> Vec<String> {
+    pub(in crate::cloud) fn summary(&self) -> Vec<String> {
         let percent = |rule: ZoneRule| self.rule(rule).map_or_else(String::new, |cost| format::percent(cost.value));
         let mut said = vec![format!(
             "**Which zone**: on the same {}, as shares of all on-demand {}, a zone drawn by lot cost {}, the zone of the least mean before the split {}, that of the least mean so far {}, and the best of each window, known in hindsight, {}; this plan chose anew for each, by what its programme expected then, and cost **{}**.",
@@ -380,7 +380,7 @@ impl ZonesCompared {
     }
 
     /// As a section of a report.
-    pub(super) fn section(&self) -> Section {
+    pub(in crate::cloud) fn section(&self) -> Section {
         let mut zones = ReportTable::new(
             format!(
                 "Zones on the same {}, with the {}",

@@ -1,6 +1,6 @@
 //! One job with a deadline over several zones: the contract that every policy over zones, the programme and the optimum keep to.
 //!
-//! It is the contract of [one zone](super::job) with places and dollars. At the beginning of a tick the job sees in which zones spot can be had, and what it costs
+//! It is the contract of [one zone](crate::cloud::job) with places and dollars. At the beginning of a tick the job sees in which zones spot can be had, and what it costs
 //! there in this tick. It then holds one thing for the tick ([`ZoneHolding`]): nothing, a spot instance in a zone that has it, or an on-demand instance in any zone.
 //! Whoever takes another instance than the one held pays a changeover, in which the work stands still, wherever the instance is. The **checkpoint** lies in
 //! the region in which an instance was begun last. To begin in another region moves it there, and costs the **egress**: its size times a price per gigabyte.
@@ -11,15 +11,15 @@
 //! not safe is replaced: on-demand stays as it is, else it begins in the zone where it costs least, egress included. By induction no deadline is missed that
 //! on-demand alone would make from the start. All times are in whole milliseconds.
 //!
-//! **Not all zones need be seen** ([`Market::probed`]): between [probes](super::probe) a zone shows itself only where the job holds a spot instance or tries to begin one. A try where there is no spot leaves the job with what it held for the tick, and the net begins on-demand unless
+//! **Not all zones need be seen** ([`Market::probed`]): between [probes](crate::cloud::zones::probe) a zone shows itself only where the job holds a spot instance or tries to begin one. A try where there is no spot leaves the job with what it held for the tick, and the net begins on-demand unless
 //! that is safe as well.
 //!
 //! O(ticks × zones). Worked example: 2 h of work, 4 h to the deadline, no changeover, ticks of 1 h, a checkpoint of 50 GB at 2 cents: egress 1 dollar. Zone a1 of
 //! region a has spot for 1 dollar in hour 1, zone b1 of region b for 1 dollar in hour 2, and a1 again in hour 3. To take a1, wait and take a1 costs 2 dollars; to take
 //! a1 and then b1 costs 3.
 
-use super::job::{DeadlineJob, JobRun};
-use super::probe::{Lookout, Probes};
+use crate::cloud::job::{DeadlineJob, JobRun};
+use crate::cloud::zones::probe::{Lookout, Probes};
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::market::zone::region_of;
@@ -94,13 +94,13 @@ fn wrong(series: &[SpotSeries], found: String, remedy: &'static str) -> Error {
 }
 
 /// What each file says on-demand costs, where no zone has prices of spot and all files say it; else nothing, as a dollar beside a ratio compares nothing.
-pub(super) fn listed_by_all(series: &[SpotSeries]) -> Vec<f64> {
+pub(in crate::cloud) fn listed_by_all(series: &[SpotSeries]) -> Vec<f64> {
     let of = |zone: &SpotSeries| if zone.price.is_none() { zone.list_price } else { None };
     series.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default()
 }
 
 /// Whether costs over zones are dollars that somebody pays: without prices a market counts in a unit of its own.
-pub(super) fn is_paid_in_dollars(series: &[SpotSeries]) -> bool {
+pub(in crate::cloud) fn is_paid_in_dollars(series: &[SpotSeries]) -> bool {
     series.iter().any(|zone| zone.price.is_some()) || !listed_by_all(series).is_empty()
 }
 
@@ -199,7 +199,7 @@ impl Market {
 
     /// From rows of ticks, for tests.
     #[cfg(test)]
-    pub(super) fn from_rows(places: Places, rows: &[(Vec<bool>, Vec<f64>)]) -> Self {
+    pub(in crate::cloud) fn from_rows(places: Places, rows: &[(Vec<bool>, Vec<f64>)]) -> Self {
         Self {
             ticks: rows.len(),
             probes: None,
@@ -234,7 +234,7 @@ impl Market {
     }
 
     /// Whether a tick was looked at by who waits for a job that begins at tick `start`.
-    pub(super) fn saw(&self, tick: usize, start: usize) -> bool {
+    pub(in crate::cloud) fn saw(&self, tick: usize, start: usize) -> bool {
         self.probes.is_none_or(|probes| probes.saw(tick as i64 - start as i64, self.places.tick_ms))
     }
 
@@ -366,20 +366,20 @@ pub fn travel(
 
 /// A policy that holds what a list says, tick by tick, and then waits.
 #[derive(Debug, Clone)]
-pub(super) struct Listed {
+pub(in crate::cloud) struct Listed {
     list: std::vec::IntoIter<ZoneHolding>,
     asks: bool,
 }
 
 impl Listed {
     /// Of a list of what somebody held who asked zones for spot, or did not.
-    pub(super) fn of(list: Vec<ZoneHolding>, asks: bool) -> Self {
+    pub(in crate::cloud) fn of(list: Vec<ZoneHolding>, asks: bool) -> Self {
         Self { list: list.into_iter(), asks }
     }
 
     /// How much of the list is left.
     #[cfg(test)]
-    pub(super) fn left(&self) -> usize {
+    pub(in crate::cloud) fn left(&self) -> usize {
         self.list.len()
     }
 }
@@ -395,7 +395,7 @@ impl ZonesPilot for Listed {
 }
 
 /// As [`travel`], without the safety net: for a way that is known to be safe, or was chosen with all known.
-pub(super) fn travel_without_net(
+pub(in crate::cloud) fn travel_without_net(
     pilot: &mut dyn ZonesPilot,
     market: &Market,
     start: usize,
@@ -506,4 +506,4 @@ fn walk(
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests;
+pub(in crate::cloud) mod tests;

@@ -1,6 +1,6 @@
 //! What to do from the end of the data on in a job over several zones: what to hold now, and where to go when it is lost.
 //!
-//! The policy is asked at the tick after the last, with zones as they were last seen, with all of them up, and with none; where zones are [probed](super::probe), they are at that tick. Then the zones that it takes are
+//! The policy is asked at the tick after the last, with zones as they were last seen, with all of them up, and with none; where zones are [probed](crate::cloud::zones::probe), they are at that tick. Then the zones that it takes are
 //! lost one after another, the checkpoint in the region of the first: that is the order in which to try them. It may hold on before it takes the next, until that has shown that it lasts; it is followed for `FOLLOWED_MS`. O(zones × programme).
 //!
 //! Worked example: with all up it takes `us-west-2b`; without that `us-west-2a`; without both it goes to `us-east-2a`, and without that it waits.
@@ -8,11 +8,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::job::{DeadlineJob, FromNow, Holding};
-use super::market::{Market, ZoneHolding, travel};
-use super::policy::CloudPolicy;
-use super::zones::zones_pilot;
-use super::zones_learned::learned_zones;
+use crate::cloud::job::{DeadlineJob, FromNow, Holding};
+use crate::cloud::policy::CloudPolicy;
+use crate::cloud::zones::learned::learned_zones;
+use crate::cloud::zones::market::{Market, ZoneHolding, travel};
+use crate::cloud::zones::zones_pilot;
 
 /// For how long it is seen which zone a policy takes next, milliseconds.
 const FOLLOWED_MS: i64 = 6 * 3_600_000;
@@ -60,7 +60,7 @@ fn holding(held: ZoneHolding) -> Holding {
 }
 
 /// What a policy does after the last tick of a market.
-pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &DeadlineJob) -> (FromNow, ZonesNow) {
+pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &DeadlineJob) -> (FromNow, ZonesNow) {
     let places = &market.places;
     let (start, zones, tick_ms) = (market.ticks, places.names.len(), places.tick_ms);
     let last: Vec<bool> = (0..zones).map(|zone| market.sight(start.saturating_sub(1)).has(zone)).collect();
@@ -141,8 +141,8 @@ pub(super) fn zones_from_now(market: &Market, policy: CloudPolicy, job: &Deadlin
 
 #[cfg(test)]
 mod tests {
-    use super::super::market::tests::places;
     use super::*;
+    use crate::cloud::zones::market::tests::places;
 
     const HOUR: i64 = 3_600_000;
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 
-use super::zone_seen::{FEW, ZoneSeen};
+use crate::cloud::zones::seen::{FEW, ZoneSeen};
 use crate::plan::interval::mean;
 use crate::replay::compare::IntervalEstimate;
 
@@ -35,7 +35,7 @@ pub struct SecondZone {
 }
 
 /// The zone that comes second now, by the order and scores of now, and those at each of the later windows. `cost` is that of a zone on one of these.
-pub(super) fn second(
+pub(in crate::cloud) fn second(
     zones: &[ZoneSeen],
     (order, scores): (&[usize], &[f64]),
     orders: &[(Vec<usize>, Vec<f64>)],
@@ -79,18 +79,18 @@ pub(super) fn second(
 }
 
 /// `1.5` of 0.015.
-pub(super) fn figure(share: f64) -> String {
+pub(in crate::cloud) fn figure(share: f64) -> String {
     format::float(100.0 * share, 1)
 }
 
 /// `1.5 points` of 0.015.
-pub(super) fn points(share: f64) -> String {
+pub(in crate::cloud) fn points(share: f64) -> String {
     format!("{} points", figure(share))
 }
 
 impl SecondZone {
     /// How much more the second zone costs, and whether that is noise, in a sentence.
-    pub(super) fn in_words(&self) -> String {
+    pub(in crate::cloud) fn in_words(&self) -> String {
         let Self { trace, saving, .. } = self;
         let more = match (self.expected_more, self.expected_more_low.zip(self.expected_more_high)) {
             (Some(more), Some((low, high))) => format!(

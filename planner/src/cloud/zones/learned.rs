@@ -1,21 +1,21 @@
-//! What the [programme over zones](super::zones_programme) learns from what was seen of them, before the job and in it.
+//! What the [programme over zones](crate::cloud::zones::programme) learns from what was seen of them, before the job and in it.
 //!
-//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme). What is remembered is the last `PAST_MS` before the job and less
+//! Each zone has its own [phases](crate::cloud::phases), hours of the day and belief, fitted as in [one zone](crate::cloud::programme). What is remembered is the last `PAST_MS` before the job and less
 //! than a day more, as weeks in which nothing was lost say little of a bad day. The phases are fitted at the start, at each third of the job, and whenever what was seen has doubled, from `FIRST_MS` on: a start with little past learns soonest.
-//! Of the zones together it counts how often any has spot, from tick to tick, for the [pool](super::pool).
+//! Of the zones together it counts how often any has spot, from tick to tick, for the [pool](crate::cloud::zones::pool).
 //!
-//! Zones that are seen at every tick show the same to every job that begins with them, so that all fits are made once. Where they are seen by [probes](super::probe), what is seen depends on what a job holds and tries. Then the fit of the start
+//! Zones that are seen at every tick show the same to every job that begins with them, so that all fits are made once. Where they are seen by [probes](crate::cloud::zones::probe), what is seen depends on what a job holds and tries. Then the fit of the start
 //! alone is shared, and each job keeps a record and fits from it; a tick that it did not see may have been either. The zones together are counted from one tick to the next at which all were seen: a change between counts once, and so many ticks as lie between count as spent before it, so that changes are counted too few where probes are rare.
 //!
 //! O(ticks) a fit. Worked example: in ticks of half an hour, a job that begins with three days of past in mind and lasts 150 ticks is fitted at ticks 0, 50 and 100, and at 144, when there are six days.
 
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-use super::market::Market;
-use super::phases::{Belief, MOST, Phases};
-use super::policy::{CloudPolicy, evenly, learned_at, learned_from};
-use super::pool::Seen;
-use super::probe::Probes;
+use crate::cloud::phases::{Belief, MOST, Phases};
+use crate::cloud::policy::{CloudPolicy, evenly, learned_at, learned_from};
+use crate::cloud::zones::market::Market;
+use crate::cloud::zones::pool::Seen;
+use crate::cloud::zones::probe::Probes;
 
 /// How long before the job is remembered, and less than a day more, milliseconds.
 const PAST_MS: i64 = 72 * HOUR_MS;
@@ -24,22 +24,22 @@ const FIRST_MS: i64 = HOUR_MS;
 
 /// What is learned of the zones from a tick of the job on.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Learned {
+pub(in crate::cloud) struct Learned {
     /// The first tick of the job decided with it.
-    pub(super) from: usize,
+    pub(in crate::cloud) from: usize,
     /// Phases of each zone, and the belief before that tick.
-    pub(super) zones: Vec<(Phases, Belief)>,
+    pub(in crate::cloud) zones: Vec<(Phases, Belief)>,
     /// The pool as seen.
-    pub(super) seen: Seen,
+    pub(in crate::cloud) seen: Seen,
     /// Dollars an hour of spot in each zone, by then; infinite if unknown.
-    pub(super) price: Vec<f64>,
+    pub(in crate::cloud) price: Vec<f64>,
 }
 
 /// What zones showed, tick by tick, to a job that does not see all of them, and when it learns from that again.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(in crate::cloud) struct Record {
     /// When zones are probed.
-    pub(super) probes: Probes,
+    pub(in crate::cloud) probes: Probes,
     /// What was seen of each zone since the first tick that is remembered.
     zones: Vec<Vec<Option<bool>>>,
     /// Ticks of the job at which it is fitted again.
@@ -49,15 +49,15 @@ pub(super) struct Record {
 
 /// What is learned for a job.
 #[derive(Debug, Clone)]
-pub(super) struct ZonesLearned {
+pub(in crate::cloud) struct ZonesLearned {
     /// In the order of ticks; of the start alone where the job learns by itself.
-    pub(super) fits: Vec<Learned>,
+    pub(in crate::cloud) fits: Vec<Learned>,
     /// What such a job knows at its start.
-    pub(super) record: Option<Record>,
+    pub(in crate::cloud) record: Option<Record>,
 }
 
 /// The first tick that is not forgotten by tick `start`: a day begins with it, so that hours of the day are what they are.
-pub(super) fn remembered(start: usize, tick_ms: i64) -> usize {
+pub(in crate::cloud) fn remembered(start: usize, tick_ms: i64) -> usize {
     let days = (start as i64 * tick_ms - PAST_MS).max(0) / DAY_MS;
     usize::try_from((days * DAY_MS + tick_ms - 1) / tick_ms.max(1)).unwrap_or(0).min(start)
 }
@@ -93,7 +93,7 @@ fn together(any: impl Iterator<Item = Option<bool>>) -> Seen {
 }
 
 /// What is learned of a market for a job that begins at tick `start` and lasts `ticks` at most.
-pub(super) fn learned_zones(market: &Market, start: usize, ticks: usize) -> ZonesLearned {
+pub(in crate::cloud) fn learned_zones(market: &Market, start: usize, ticks: usize) -> ZonesLearned {
     let (zones, tick_ms) = (market.places.names.len(), market.places.tick_ms);
     let first = remembered(start, tick_ms);
     let moments = moments(start - first, ticks, tick_ms);
@@ -139,24 +139,24 @@ pub(super) fn learned_zones(market: &Market, start: usize, ticks: usize) -> Zone
 
 impl Record {
     /// Takes in what a tick shows of each zone.
-    pub(super) fn see(&mut self, seen: impl Fn(usize) -> Option<bool>) {
+    pub(in crate::cloud) fn see(&mut self, seen: impl Fn(usize) -> Option<bool>) {
         self.zones.iter_mut().enumerate().for_each(|(zone, ticks)| ticks.push(seen(zone)));
     }
 
     /// What a try in the last tick came to.
-    pub(super) fn tried(&mut self, zone: usize, up: bool) {
+    pub(in crate::cloud) fn tried(&mut self, zone: usize, up: bool) {
         if let Some(last) = self.zones.get_mut(zone).and_then(|ticks| ticks.last_mut()) {
             *last = Some(up);
         }
     }
 
     /// Whether the job learns at a tick.
-    pub(super) fn is_due(&self, tick: usize) -> bool {
+    pub(in crate::cloud) fn is_due(&self, tick: usize) -> bool {
         self.moments.contains(&tick)
     }
 
     /// What is learned of all that was seen, for a job from tick `from` on, from what was learned before.
-    pub(super) fn learned(&self, from: usize, before: Option<&[&Phases]>, price: Vec<f64>) -> Learned {
+    pub(in crate::cloud) fn learned(&self, from: usize, before: Option<&[&Phases]>, price: Vec<f64>) -> Learned {
         let of = |(zone, past): (usize, &Vec<Option<bool>>)| {
             learned_from(past, before.and_then(|phases| phases.get(zone).copied()), MOST, self.tick_ms)
         };

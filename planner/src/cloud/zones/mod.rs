@@ -1,24 +1,36 @@
-//! Policies over zones, each tried on a window: what [`policy`](super::policy) does for one zone.
+//! Policies over zones, each tried on a window: what [`policy`](crate::cloud::policy) does for one zone.
 //!
-//! A start is decided with what the zones showed before it and what the job has seen since. The [programme](super::zones_programme) is fitted at the start, at the same moments as in
-//! one zone, and whenever what was seen has doubled; it forgets what is days old. Where zones are not seen at every tick, what is seen is what [probes](super::probe) show, and what the job's own instances and tries do.
+//! A start is decided with what the zones showed before it and what the job has seen since. The [programme] is fitted at the start, at the same moments as in
+//! one zone, and whenever what was seen has doubled; it forgets what is days old. Where zones are not seen at every tick, what is seen is what [probes](crate::cloud::zones::probe) show, and what the job's own instances and tries do.
 //!
 //! **Uncertain work.** All policies plan on the top of it, and the safety net keeps the deadline for that. As nobody knows the amount before it is done, jobs of all amounts hold what that of the top does until they are: a policy is followed
 //! once, each amount ends on the way, and so none is later than the top. Costs are means over the amounts; the optimum knows which one it is. O(programmes + optima). Worked number: 50 h of work over nine zones of V100 take about two seconds a start for five deadlines.
 
-use super::attempt::{Attempt, weighed};
-use super::job::{DeadlineJob, JobRun};
-use super::market::{Listed, Market, ZonesPilot, travel, travel_without_net};
-use super::policy::CloudPolicy;
-use super::work::WorkDistribution;
-use super::zones_learned::{ZonesLearned, learned_zones};
-use super::zones_optimum::zones_optima;
-use super::zones_programme::ZonesProgramme;
-use super::zones_rule::{GreedyZones, OnDemandZones, SkyNomad, UniformZones};
+pub mod choice;
+pub(in crate::cloud) mod learned;
+pub mod market;
+pub mod optimum;
+pub mod plan;
+pub mod pool;
+pub mod probe;
+pub mod programme;
+pub mod rule;
+pub mod second;
+pub(in crate::cloud) mod seen;
+
+use crate::cloud::attempt::{Attempt, weighed};
+use crate::cloud::job::{DeadlineJob, JobRun};
+use crate::cloud::policy::CloudPolicy;
+use crate::cloud::work::WorkDistribution;
+use crate::cloud::zones::learned::{ZonesLearned, learned_zones};
+use crate::cloud::zones::market::{Listed, Market, ZonesPilot, travel, travel_without_net};
+use crate::cloud::zones::optimum::zones_optima;
+use crate::cloud::zones::programme::ZonesProgramme;
+use crate::cloud::zones::rule::{GreedyZones, OnDemandZones, SkyNomad, UniformZones};
 use crate::error::Result;
 
 /// The pilot of a policy over zones that decides from the past, for a job that begins at tick `start`.
-pub(super) fn zones_pilot(
+pub(in crate::cloud) fn zones_pilot(
     policy: CloudPolicy,
     market: &Market,
     learned: &ZonesLearned,
@@ -53,7 +65,7 @@ pub fn attempt_zones(
 ///
 /// # Errors
 /// As [`attempt_zones`].
-pub(super) fn attempt_zones_of(
+pub(in crate::cloud) fn attempt_zones_of(
     policies: &[CloudPolicy],
     market: &Market,
     start: usize,
@@ -104,11 +116,11 @@ pub(super) fn attempt_zones_of(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::market::tests::places;
-    use super::super::market::{Places, ZoneHolding, ZonesView};
-    use super::super::probe::{Past, Probes};
-    use super::super::zones_optimum::tests::by_trying_zones;
     use super::*;
+    use crate::cloud::zones::market::tests::places;
+    use crate::cloud::zones::market::{Places, ZoneHolding, ZonesView};
+    use crate::cloud::zones::optimum::tests::by_trying_zones;
+    use crate::cloud::zones::probe::{Past, Probes};
 
     const MIN: i64 = 60_000;
 

@@ -8,11 +8,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::job::{DeadlineJob, FromNow, Holding};
-use super::lanes::{LanesPilot, LanesView, ride_lanes};
-use super::lanes_optimum::whole_among;
-use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
-use super::work::WorkDistribution;
+use crate::cloud::elastic::optimum::whole_among;
+use crate::cloud::elastic::{LanesPilot, LanesView, ride_lanes};
+use crate::cloud::job::{DeadlineJob, FromNow, Holding};
+use crate::cloud::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
+use crate::cloud::work::WorkDistribution;
 use crate::market::availability::SpotSeries;
 use crate::market::availability::Supply;
 use crate::plan::window::Window;
@@ -54,7 +54,7 @@ pub struct ElasticNow {
 
 impl ElasticNow {
     /// How many of each kind for each number that can be had, in words.
-    pub(super) fn in_words(&self) -> String {
+    pub(in crate::cloud) fn in_words(&self) -> String {
         let said: Vec<String> =
             self.by_had.iter().map(|of| format!("{} to be had: {}", of.had, of.in_words())).collect();
         said.join("; ")
@@ -71,7 +71,7 @@ impl LanesPilot for Waits {
 }
 
 /// What a policy does after the last tick of a zone; of an elastic job also with how many nodes.
-pub(super) fn from_now(
+pub(in crate::cloud) fn from_now(
     zone: &SpotSeries,
     policy: CloudPolicy,
     (need, elastic): (u32, bool),

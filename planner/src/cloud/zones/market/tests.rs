@@ -1,10 +1,10 @@
-use super::super::probe::Past;
 use super::*;
+use crate::cloud::zones::probe::Past;
 
 const HOUR: i64 = 3_600_000;
 
 /// Zones a1, a2, … of regions as numbered.
-pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64, tick_ms: i64) -> Places {
+pub(in crate::cloud) fn places(region: &[usize], on_demand: &[f64], egress: f64, tick_ms: i64) -> Places {
     let regions = region.iter().copied().max().unwrap() + 1;
     Places {
         names: region.iter().enumerate().map(|(zone, region)| format!("{region}{zone}")).collect(),
@@ -17,7 +17,7 @@ pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64,
 }
 
 /// Ticks of two zones, each with spot for a dollar or with none.
-pub(in super::super) fn at_a_dollar(up: &[(bool, bool)]) -> Vec<(Vec<bool>, Vec<f64>)> {
+pub(in crate::cloud) fn at_a_dollar(up: &[(bool, bool)]) -> Vec<(Vec<bool>, Vec<f64>)> {
     up.iter().map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0])).collect()
 }
 

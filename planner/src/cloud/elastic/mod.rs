@@ -3,7 +3,7 @@
 //!
 //! **Contract.** The job has K places for nodes, called **lanes**, and one pool of work, counted in node-time. Nodes are alike, and n nodes that work do n times the work
 //! of one: linear progress, without a cost of working together. At the beginning of a tick the job sees how many spot nodes can be had, a. Lane j can hold spot if
-//! j ≤ a, so of more nodes than can be had those in the highest lanes are lost. Each lane keeps the [contract of one instance](super::job): it holds nothing,
+//! j ≤ a, so of more nodes than can be had those in the highest lanes are lost. Each lane keeps the [contract of one instance](crate::cloud::job): it holds nothing,
 //! spot or on-demand, and a node that joins pays a **changeover** of its own, in which it runs and is paid for and does no work. The others work on meanwhile. A node that
 //! leaves, or is lost, costs the others nothing, and its work stays done. So a changeover stands for what the newcomer needs: to be provided, set up, and to read the
 //! checkpoint. A gang that stops as a whole whenever its size changes pays more than is counted here.
@@ -11,7 +11,7 @@
 //! A lane ends within a tick once its share of the work is done, and pays to that moment, as one instance does. Policies share the work as it comes, so that this happens in the
 //! last tick only: there nodes that are set up go first, spot before on-demand, and those that are not needed are let go. Which lane a node is in makes no difference
 //! otherwise: s spot and v on-demand nodes fit lanes 1 to s and K − v + 1 to K, and a node begins in a lane exactly where their number grows. So the optimum is found
-//! [lane by lane](super::lanes_optimum). Costs are in spot milliseconds of one node.
+//! [lane by lane](crate::cloud::elastic::optimum). Costs are in spot milliseconds of one node.
 //!
 //! **Safety net.** Let w be the work left, L the time left, d the changeover, g the tick, and r what is left of a lane's changeover. What is held is *safe* if, with all spot lost
 //! after this tick and on-demand begun in every lane without it, the deadline is still made:
@@ -32,7 +32,12 @@
 //! nodes can be had. Whoever takes only spot does 1 h in the first hour and 2 h in the second, and the last hour is on-demand in one lane: 3·1 + 3 = 6 spot hours, where
 //! all on-demand is 3·4 = 12. A job that needs both nodes at once has spot in the second hour only, and pays 2 + 3·2 = 8.
 
-use super::job::{DeadlineJob, Holding, JobRun, JobView, Pilot};
+pub mod optimum;
+pub mod plan;
+pub mod programme;
+pub mod rule;
+
+use crate::cloud::job::{DeadlineJob, Holding, JobRun, JobView, Pilot};
 use crate::market::availability::Supply;
 
 /// A place for a node.
@@ -166,7 +171,7 @@ pub fn ride_lanes(
 }
 
 /// As [`ride_lanes`], of a job that is done once it has done `work_ms`, at most the job's own work. Nobody knows that before: the policy and the safety net keep the deadline for all of it.
-pub(super) fn ride_uncertain(
+pub(in crate::cloud) fn ride_uncertain(
     pilot: &mut dyn LanesPilot,
     (up, price): (&[u32], &[f64]),
     lanes: usize,
@@ -179,7 +184,7 @@ pub(super) fn ride_uncertain(
 }
 
 /// What becomes of a job that holds what a list says, lane by lane and tick by tick, without a safety net, and how many ticks it took. Nobody knew the work.
-pub(super) fn ride_held(
+pub(in crate::cloud) fn ride_held(
     held: &[Holding],
     (up, price): (&[u32], &[f64]),
     lanes: usize,
@@ -230,7 +235,7 @@ impl LanesPilot for Misled<'_> {
 }
 
 /// As [`ride_lanes`], where the policy and the safety net were `told` of other work than the job has: nobody knows which tick is the last.
-pub(super) fn ride_misled(
+pub(in crate::cloud) fn ride_misled(
     pilot: &mut dyn LanesPilot,
     told: &DeadlineJob,
     (up, price): (&[u32], &[f64]),
@@ -402,9 +407,9 @@ fn run(
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::lanes_optimum::lanes_optimum;
-    use super::super::rule::{AllOnDemand, Greedy};
     use super::*;
+    use crate::cloud::elastic::optimum::lanes_optimum;
+    use crate::cloud::rule::{AllOnDemand, Greedy};
 
     const HOUR: i64 = 3_600_000;
 
@@ -502,8 +507,8 @@ pub(super) mod tests {
             let job = DeadlineJob { work_ms, deadline_ms, changeover_ms, price_ratio: 3.0 };
             let run = ride_lanes(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, &job, &mut |_| ());
             prop_assert!(!run.missed);
-            let least = lanes_optimum(&up, lanes, &[], tick_ms, &super::super::lanes_optimum::whole(&job, tick_ms)).unwrap();
-            let whole = super::super::lanes_optimum::whole(&job, tick_ms);
+            let least = lanes_optimum(&up, lanes, &[], tick_ms, &crate::cloud::elastic::optimum::whole(&job, tick_ms)).unwrap();
+            let whole = crate::cloud::elastic::optimum::whole(&job, tick_ms);
             let run = ride_lanes(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, &whole, &mut |_| ());
             prop_assert!(!run.missed && run.cost >= least * (1.0 - 1e-12), "{} below {least}", run.cost);
             // Of uncertain work each amount up to that is done by the deadline, and for no less than it takes to do it.

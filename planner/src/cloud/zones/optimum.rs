@@ -1,6 +1,6 @@
 //! The omniscient optimum of one job over several zones: the least cost if all availability and all prices were known, by exact dynamic programming.
 //!
-//! As in [one zone](super::optimum), a state is a tick and a **need** q, the work left and what is left of the changeover of the instance held; beside them stands what
+//! As in [one zone](crate::cloud::optimum), a state is a tick and a **need** q, the work left and what is left of the changeover of the instance held; beside them stands what
 //! is held: spot in a zone, on-demand in a region, or nothing with the checkpoint in a region R. With p the price, ℓ the length of tick i, d a changeover and e the
 //! egress where regions differ:
 //!
@@ -14,12 +14,12 @@
 //! begin somewhere on the way, only to move the checkpoint, is never cheaper than to go there at once; and an instance dropped before its changeover has passed
 //! is never worth it. So counting needs so is exact, and without rounding. Several amounts of work with one deadline are one pass, as each is a need with nothing begun. O(ticks × needs within the spare time of the least work × (zones + regions)).
 //!
-//! Worked example: that of the [contract](super::market): 2 h of work in 4 h, spot for 1 dollar an hour in hours 1 and 3 here and in hour 2 there, egress 1 dollar: 2
+//! Worked example: that of the [contract](crate::cloud::zones::market): 2 h of work in 4 h, spot for 1 dollar an hour in hours 1 and 3 here and in hour 2 there, egress 1 dollar: 2
 //! dollars.
 
-use super::job::DeadlineJob;
-use super::market::Market;
-use super::optimum::Grid;
+use crate::cloud::job::DeadlineJob;
+use crate::cloud::optimum::Grid;
+use crate::cloud::zones::market::Market;
 use crate::error::Result;
 
 /// Costs by need, of spot in each zone and then of on-demand in each region; and of waiting with the checkpoint in each region.
@@ -30,7 +30,7 @@ struct Costs {
 
 /// The costs of a tick, for whoever wants to follow the optimum.
 #[cfg(test)]
-pub(super) struct Solved {
+pub(in crate::cloud) struct Solved {
     run: Vec<Vec<f64>>,
     idle: Vec<Vec<f64>>,
     none: f64,
@@ -146,7 +146,12 @@ pub fn zones_optimum(market: &Market, start: usize, job: &DeadlineJob) -> Result
 ///
 /// # Errors
 /// As [`zones_optimum`].
-pub(super) fn zones_optima(market: &Market, start: usize, job: &DeadlineJob, works_ms: &[i64]) -> Result<Vec<f64>> {
+pub(in crate::cloud) fn zones_optima(
+    market: &Market,
+    start: usize,
+    job: &DeadlineJob,
+    works_ms: &[i64],
+) -> Result<Vec<f64>> {
     let grid = Grid::among(market.places.tick_ms, job, works_ms)?;
     let costs = solve(&grid, market, start, |_, _, _, _| ());
     let of = |work_ms: &i64| {
@@ -161,12 +166,12 @@ pub(super) fn zones_optima(market: &Market, start: usize, job: &DeadlineJob, wor
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::market::tests::{at_a_dollar, places};
-    use super::super::market::{Listed, Places, ZoneHolding, travel_without_net};
     use super::*;
+    use crate::cloud::zones::market::tests::{at_a_dollar, places};
+    use crate::cloud::zones::market::{Listed, Places, ZoneHolding, travel_without_net};
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
-    pub(in super::super) fn by_trying_zones(market: &Market, start: usize, job: &DeadlineJob) -> f64 {
+    pub(in crate::cloud) fn by_trying_zones(market: &Market, start: usize, job: &DeadlineJob) -> f64 {
         let zones = market.places.names.len();
         let (ticks, choices) = (job.ticks(market.places.tick_ms), 2 * zones + 1);
         let held = |choice: usize| match choice {

@@ -1,8 +1,8 @@
 //! The semi-Markov programme over zones: what each zone would cost from here, given what was seen of it, and what the zones cost on average after that.
 //!
-//! What is known of the zones comes from `zones_learned`: [phases](super::phases), hours of the day and a belief of each. At each tick the
+//! What is known of the zones comes from `zones_learned`: [phases](crate::cloud::phases), hours of the day and a belief of each. At each tick the
 //! programme prices what can be done, in dollars. An instance of zone z is priced until it is lost, or the work is done: with S(j) the chance to be kept for j
-//! steps, by the belief, p its price now and V what the [pool](super::pool) of zones costs after the loss,
+//! steps, by the belief, p its price now and V what the [pool](crate::cloud::zones::pool) of zones costs after the loss,
 //!
 //! ```text
 //! Q(z) = egress + Σ over j of  p·½[S(j) + S(j+1)]  +  [S(j) − S(j+1)]·V(work left then, spare time left then, z)
@@ -11,9 +11,9 @@
 //! The instance held is priced in the same way without a changeover, so a job moves when another zone is cheaper by more than the changeover and the egress. Where
 //! nothing is held, or on-demand, it also prices to hold on (`wait`) with that: until a cheaper zone comes up, or one that is up has shown that it lasts. What is cheapest is held for the tick, and all
 //! is priced again at the next. What costs the same is won by work, on spot before on-demand: where spare time is worth nothing, the rounding of a table would wait.
-//! The [safety net](super::market) makes the deadline exact.
+//! The [safety net](crate::cloud::zones::market) makes the deadline exact.
 //!
-//! **Zones that are not seen at every tick** ([`probe`](super::probe)) have spot with chance q, by the belief, which follows the chances until they are seen again. They are tried one after another, a tick each, in the order of Q + r·(1 − q)/q, where r is what a tick costs in which a try fails; a zone that is seen has q = 1.
+//! **Zones that are not seen at every tick** ([`probe`](crate::cloud::zones::probe)) have spot with chance q, by the belief, which follows the chances until they are seen again. They are tried one after another, a tick each, in the order of Q + r·(1 − q)/q, where r is what a tick costs in which a try fails; a zone that is seen has q = 1.
 //! With Q(i) and q(i) in this order and E(n + 1) what there is to fall back on, what is held or the pool without spot, a try costs
 //!
 //! ```text
@@ -30,12 +30,12 @@ mod wait;
 
 use tracecast_predictors::spot::factor::HOURS;
 
-use super::job::DeadlineJob;
-use super::market::{Places, ZoneHolding, ZonesPilot, ZonesView};
-use super::phases::{Belief, Matrix, Phases};
-use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Standing};
-use super::probe::Probes;
-use super::zones_learned::{Learned, Record, ZonesLearned};
+use crate::cloud::job::DeadlineJob;
+use crate::cloud::phases::{Belief, Matrix, Phases};
+use crate::cloud::zones::learned::{Learned, Record, ZonesLearned};
+use crate::cloud::zones::market::{Places, ZoneHolding, ZonesPilot, ZonesView};
+use crate::cloud::zones::pool::{IDLE, NEVER, ON_DEMAND, Pool, Standing};
+use crate::cloud::zones::probe::Probes;
 
 /// A chance to be kept at which an instance counts as lost.
 const GONE: f64 = 1e-4;
@@ -114,7 +114,7 @@ struct Place {
 
 impl ZonesProgramme {
     /// For a job that begins at tick `start`.
-    pub(super) fn new(places: &Places, learned: &ZonesLearned, start: usize, job: &DeadlineJob) -> Self {
+    pub(in crate::cloud) fn new(places: &Places, learned: &ZonesLearned, start: usize, job: &DeadlineJob) -> Self {
         let fits = learned.fits.iter().filter(|of| of.from < job.ticks(places.tick_ms));
         let probes = learned.record.as_ref().map(|record| record.probes);
         Self {
@@ -439,11 +439,11 @@ impl ZonesPilot for ZonesProgramme {
 
 #[cfg(test)]
 mod tests {
-    use super::super::market::tests::places;
-    use super::super::market::{Market, travel};
-    use super::super::zones_learned::learned_zones;
-    use super::super::zones_optimum::zones_optimum;
     use super::*;
+    use crate::cloud::zones::learned::learned_zones;
+    use crate::cloud::zones::market::tests::places;
+    use crate::cloud::zones::market::{Market, travel};
+    use crate::cloud::zones::optimum::zones_optimum;
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;

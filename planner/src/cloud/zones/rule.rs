@@ -1,9 +1,9 @@
 //! Policies over zones that know no chances, and SkyNomad's rule.
 //!
 //! * **All on-demand** in the zone cheapest for it.
-//! * **Greedy** stays on the spot instance that it has; without one it takes the cheapest spot there is, or waits, until the [safety net](super::market) begins
+//! * **Greedy** stays on the spot instance that it has; without one it takes the cheapest spot there is, or waits, until the [safety net](crate::cloud::zones::market) begins
 //!   on-demand, which then stays.
-//! * **Uniform Progress** (NSDI 2024) as in [one zone](super::rule): waiting, it takes on-demand once it is behind; any zone that has spot will do, the cheapest
+//! * **Uniform Progress** (NSDI 2024) as in [one zone](crate::cloud::rule): waiting, it takes on-demand once it is behind; any zone that has spot will do, the cheapest
 //!   first; on-demand, it stays until it is two changeovers ahead.
 //! * **SkyNomad** (arXiv 2601.06520), read from the paper's public artifact. The expected life E of an instance comes from the runs seen (Nelson and Aalen's
 //!   estimate, by age). An hour of progress is worth V, 1.2 times what an hour of the work left would cost by a mix of spot, by its availability over twelve
@@ -14,13 +14,13 @@
 //! safety net.
 //!
 //! **Probes.** As published, it begins an instance for a moment in each zone but the one it holds at the start of the job and then every two hours (every six ticks in the artifact), all at once, and pays a minute of spot where there is some. A zone that was found to have spot counts as a run from then on (a virtual instance), and is
-//! not asked again until the job tries to begin there. So it is [here](super::probe) with `--probe 2h --probe-bill 1min`, but for three things. A zone is asked again at every probe, which is the artifact's `--probe-revalidate`, off for most of its figures: runs end when a probe finds none, and not when a try fails alone. The
+//! not asked again until the job tries to begin there. So it is [here](crate::cloud::zones::probe) with `--probe 2h --probe-bill 1min`, but for three things. A zone is asked again at every probe, which is the artifact's `--probe-revalidate`, off for most of its figures: runs end when a probe finds none, and not when a try fails alone. The
 //! published rule tries the zones one after another within a tick of ten minutes, whatever their last probe showed, and a try that fails costs no time; here it takes those that had spot when last seen, one a tick. And where all zones are seen at every tick, which is the default, runs are those that there were.
 //!
 //! O(zones × runs) a tick. Worked number: with V = 1.5, a life of 4 h, d = 0.2 h and a price of 1, spot is worth 1.5·0.95 − 1 = 0.425 dollars an hour.
 
-use super::job::DeadlineJob;
-use super::market::{Market, Places, Sight, ZoneHolding, ZonesPilot, ZonesView};
+use crate::cloud::job::DeadlineJob;
+use crate::cloud::zones::market::{Market, Places, Sight, ZoneHolding, ZonesPilot, ZonesView};
 
 /// On-demand throughout.
 #[derive(Debug, Clone, Copy, Default)]
@@ -289,9 +289,9 @@ impl ZonesPilot for SkyNomad {
 
 #[cfg(test)]
 mod tests {
-    use super::super::market::tests::places;
-    use super::super::market::travel;
     use super::*;
+    use crate::cloud::zones::market::tests::places;
+    use crate::cloud::zones::market::travel;
 
     const HOUR: i64 = 3_600_000;
 
