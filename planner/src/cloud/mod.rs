@@ -9,7 +9,7 @@
 //! * [`zones::market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones::probe`]: which of them are seen when; [`zones::rule`], [`zones::pool`], `zones_learned` and [`zones::programme`]: policies over
 //!   zones; [`zones::optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones::plan`]: what to do now;
 //! * [`policy`]: the candidates; [`attempt`]: tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`elastic::plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`plan::now`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
 //!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
 //!   `moments`, `outlook`, `zone_seen`, [`zones::choice`] and [`zones::second`]: in which zone a job begins that stays in one; [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as [`crate::market::zone`] says, and as a purchase list; [`karpenter`]: as node pools.
 //!

@@ -33,7 +33,6 @@
 //! all on-demand is 3·4 = 12. A job that needs both nodes at once has spot in the second hour only, and pays 2 + 3·2 = 8.
 
 pub mod optimum;
-pub mod plan;
 pub mod programme;
 pub mod rule;
 

@@ -10,7 +10,7 @@ use super::super::policy::CloudPolicy;
 use super::super::sensitivity;
 use super::super::uncertain::UncertainWork;
 use super::CloudPlanAnswer;
-use crate::cloud::elastic::plan::ElasticNow;
+use crate::cloud::plan::now::ElasticNow;
 use crate::cloud::zones::choice::ZonesCompared;
 use crate::cloud::zones::plan::{PlannedZone, ZonesNow};
 
