@@ -41,13 +41,13 @@ fn the_sample_is_planned() {
     let output = tracecast(&[&SAMPLE[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-burst/1"), &Value::from("USD")));
-    let by = answer["held_out"]["by"].as_array().unwrap();
-    let rule = |name: &str| by.iter().find(|rule| rule["by"] == name).unwrap();
+    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-burst/2"), &Value::from("USD")));
+    let by = answer["trial"]["rules"].as_array().unwrap();
+    let rule = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap();
     assert!((number(&rule("on_demand")["of_baseline"]) - 1.0).abs() < 1e-12);
-    assert!((1.0 - number(&rule("plan")["of_baseline"]) - number(&answer["held_out"]["saving"]["value"])).abs() < 1e-9);
+    assert!((1.0 - number(&rule("plan")["of_baseline"]) - number(&answer["trial"]["saving"]["value"])).abs() < 1e-9);
     for rule in by {
-        let name = rule["by"].as_str().unwrap();
+        let name = rule["id"].as_str().unwrap();
         // Whoever keeps the target and limits waits costs no less than the best with hindsight.
         assert!(number(&rule["regret"]) >= -1e-9 || rule["kept"] == false || name == "everybody", "{rule}");
         assert_eq!(rule["waits"]["jobs"], rule_jobs(by), "{name}");
@@ -59,7 +59,7 @@ fn the_sample_is_planned() {
     // All on demand is what it is in the plan of a fleet.
     let fleet = json(&stdout(&tracecast(&[&fleet::SAMPLE[..], &["--format", "json"]].concat())));
     let steady = fleet["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == "on_demand").unwrap();
-    let (a, b) = (number(&steady["cost_per_month"]), number(&rule("on_demand")["cost_per_month"]));
+    let (a, b) = (number(&steady["cost_per_month"]), number(&rule("on_demand")["amount_per_month"]));
     assert!((a - b).abs() < 1e-6 * a, "{a} {b}");
     // The pools add up, and a tighter target is never cheaper.
     let pools = answer["pools"].as_array().unwrap();
@@ -100,9 +100,9 @@ fn one_gpu_serves_two_jobs_if_one_of_them_waits() {
         answer["action"],
         "**Reserve 1 × a for 1 year, where all jobs wait up to 1 h**; what has not started by then runs on demand."
     );
-    assert_eq!(number(&answer["held_out"]["saving"]["value"]), 0.5);
+    assert_eq!(number(&answer["trial"]["saving"]["value"]), 0.5);
     assert_eq!(number(&answer["cost_per_month"]["value"]), 730.5);
-    let plan = answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == "plan").unwrap();
+    let plan = answer["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == "plan").unwrap();
     assert_eq!((number(&plan["waits"]["waited"]), number(&plan["waits"]["mean_s"])), (0.5, 1800.0));
     assert_eq!((number(&plan["waits"]["p95_s"]), number(&plan["cloud_share"])), (3600.0, 0.0));
     let harmed = &answer["recommendation"]["harmed"][0];
@@ -113,7 +113,7 @@ fn one_gpu_serves_two_jobs_if_one_of_them_waits() {
     // Two nodes that are there already serve both at once: nobody needs to wait, and nothing is to be changed.
     let given = planned(&["--nodes", "2"]);
     assert_eq!(
-        (&given["verdict"], &given["held_out"]["baseline"]),
+        (&given["verdict"], &given["trial"]["roles"]["baseline"]),
         (&Value::from("nothing_better"), &Value::from("nobody"))
     );
     assert_eq!(given["pools"][0]["nodes"], 2);
@@ -121,7 +121,7 @@ fn one_gpu_serves_two_jobs_if_one_of_them_waits() {
     let one = planned(&["--nodes", "1"]);
     assert_eq!(one["verdict"], "advised");
     assert!(one["action"].as_str().unwrap().starts_with("**Keep 1 × a"), "{}", one["action"]);
-    assert_eq!(number(&one["held_out"]["saving"]["value"]), 0.5);
+    assert_eq!(number(&one["trial"]["saving"]["value"]), 0.5);
 }
 
 /// On-demand from a table of prices, nodes of one's own from an offers file beside it, which the table alone does not know.
@@ -151,7 +151,7 @@ fn predictions_of_a_file_are_taken() {
     let asked = ["plan", "burst", &jobs, "--prices", &offers, "--format", "json", "--quiet"];
     let found = |more: &[&str]| {
         let answer = json(&stdout(&tracecast(&[&asked[..], more].concat())));
-        (number(&answer["held_out"]["predicted_within_twice"]), answer["notes"].to_string())
+        (number(&answer["predicted_within_twice"]), answer["notes"].to_string())
     };
     let (near, notes) = found(&[]);
     assert!(near == 1.0 && notes.contains("last two"), "{notes}");
@@ -223,9 +223,9 @@ fn who_waits_is_decided_by_the_prediction_and_not_by_the_record() {
         let asked = ["plan", "burst", &jobs, "--prices", &offers, "--format", "json", "--quiet"];
         let answer = json(&stdout(&tracecast(&[&asked[..], more].concat())));
         let rule = |name: &str| {
-            let by = answer["held_out"]["by"].as_array().unwrap();
-            let rule = by.iter().find(|rule| rule["by"] == name).unwrap();
-            (number(&rule["waits"]["waited"]), number(&rule["cost_per_month"]))
+            let by = answer["trial"]["rules"].as_array().unwrap();
+            let rule = by.iter().find(|rule| rule["id"] == name).unwrap();
+            (number(&rule["waits"]["waited"]), number(&rule["amount_per_month"]))
         };
         (rule("long"), rule("long_known"))
     };

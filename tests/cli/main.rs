@@ -568,7 +568,7 @@ fn schemas_are_the_published_ones() {
         ("plan-cloud", "planner/schema/plan-cloud-2.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
-        ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
+        ("plan-burst", "planner/schema/plan-burst-2.schema.json"),
         ("plan-defer", "planner/schema/plan-defer-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),

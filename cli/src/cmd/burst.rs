@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::burst::answer::{BurstAnswer, BurstRequest};
+use tracecast_planner::burst::answer::{self as burst, BurstRequest};
 use tracecast_planner::burst::heldout::{BurstTerms, OwnNodes};
 
 use crate::args::{Reading, TIMES, Tables, duration};
@@ -109,7 +109,7 @@ pub(crate) fn plan(asked: &PlanBurst, quiet: bool) -> Result<()> {
         horizon_months: asked.horizon,
     };
     let clock = Clock::new(quiet, "choosing nodes and who waits, and pricing them on later weeks");
-    let answer = BurstAnswer::of(&trace, &offers, &title, &BurstRequest { eval_from_ms, terms, predictions })?;
+    let answer = burst::plan(&trace, &offers, &title, &BurstRequest { eval_from_ms, terms, predictions })?;
     drop(clock);
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || burst::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -49,6 +49,16 @@ pub fn mean(values: &[f64]) -> IntervalEstimate {
     mean
 }
 
+/// The quotient of two sums over blocks, such as seconds waited over jobs, and its interval; the divisor counts as 1 at least.
+pub fn quotient(blocks: &[(f64, f64)]) -> IntervalEstimate {
+    let [quotient] = drawn(blocks.len(), &|held| {
+        let parts = held.filter_map(|block| blocks.get(block));
+        let (part, of) = parts.fold((0.0, 0.0), |(part, of), block| (part + block.0, of + block.1));
+        [part / f64::max(of, 1.0)]
+    });
+    quotient
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,10 +7,11 @@
 //!
 //! Plain types and free functions. A plan (such as `power`, `cloud` or `queues`) brings its candidates, how they are scored,
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time and the [weeks] it is tried on, the [intervals](interval) of what it
-//! meant, the [`Recommendation`], and names for what it emits. So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
+//! meant, the [trial], its [verdict], the [answer] and how it is [told](tell), the [`Recommendation`], and names for what it emits. So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
 //!
 //! No plan is imported here.
 
+pub mod answer;
 pub mod checkpoint;
 pub mod emitted;
 pub mod error;
@@ -23,6 +24,9 @@ pub mod programme;
 pub mod queueing;
 pub mod recommendation;
 pub mod slug;
+pub mod tell;
+pub mod trial;
+pub mod verdict;
 pub mod waits;
 pub mod week;
 pub mod weeks;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::{Cell, Column, format};
 use tracecast_analytics::stats::rank;
+use tracecast_replay::compare::IntervalEstimate;
 
 use super::Harm;
 use super::interval::average;
@@ -55,6 +56,19 @@ impl WaitSummary {
             p95_s: nearest_rank_s(waits_ms, TAIL).unwrap_or(0.0),
             longest_s: waits_ms.iter().copied().max().unwrap_or(0) as f64 / 1e3,
         }
+    }
+
+    /// In a sentence, with the interval of the mean.
+    pub fn in_words(&self, mean_s: &IntervalEstimate) -> String {
+        format!(
+            "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}.",
+            format::percent(self.waited),
+            format::duration(self.mean_s),
+            format::duration(mean_s.low),
+            format::duration(mean_s.high),
+            format::duration(self.p95_s),
+            format::duration(self.longest_s)
+        )
     }
 
     /// Columns of a table, those of [`WaitSummary::cells`].

@@ -15,7 +15,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
-use tracecast_analytics::trace::{SourceRecord, Trace};
+use tracecast_analytics::trace::Trace;
 
 use super::heldout::{BurstCase, BurstRule, BurstTerms, TestedBurst, planned_unwaited, supplies};
 use super::part::{BurstSetup, GUARD_MS, WaitedJob};
@@ -25,14 +25,18 @@ use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::Offers;
 use crate::market::predicted::{predictions, within_twice};
 use crate::market::purchase::BoughtAs;
-use crate::plan::Recommendation;
+use crate::plan::answer::{Answer, Head, answer};
+use crate::plan::trial::Trial;
+use crate::plan::verdict::{Verdict, is_simpler_next, judge};
 use crate::plan::waits::WaitSummary;
 use crate::plan::weeks::WeekSplit;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
 
+pub use render::report;
+
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-burst/1";
+pub const SCHEMA: &str = "plan-burst/2";
 
 /// What is asked.
 #[derive(Debug, Clone)]
@@ -91,34 +95,21 @@ impl ToldPolicy {
     }
 }
 
-/// How long jobs waited.
+/// How long jobs waited, and how many ran in the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BurstWaits {
-    /// Jobs.
-    pub jobs: u64,
-    /// Share of them that waited at all.
-    pub waited: f64,
-    /// Mean wait of all, seconds.
-    pub mean_s: f64,
-    /// The wait that 95 % of them did not exceed, seconds.
-    pub p95_s: f64,
-    /// The longest, seconds.
-    pub longest_s: f64,
+    /// Their waits.
+    #[serde(flatten)]
+    pub all: WaitSummary,
     /// Share of them that ran in the cloud.
     pub cloud: f64,
 }
 
 impl BurstWaits {
-    fn of(all: &[WaitedJob]) -> Self {
-        let waits: Vec<i64> = all.iter().map(|job| job.wait_ms).collect();
-        let WaitSummary { jobs, waited, mean_s, p95_s, longest_s } = WaitSummary::of(&waits);
-        let cloud = all.iter().filter(|job| job.cloud).count() as f64 / all.len().max(1) as f64;
-        Self { jobs, waited, mean_s, p95_s, longest_s, cloud }
-    }
-
-    fn summary(self) -> WaitSummary {
-        let Self { jobs, waited, mean_s, p95_s, longest_s, .. } = self;
-        WaitSummary { jobs, waited, mean_s, p95_s, longest_s }
+    fn of(jobs: &[WaitedJob]) -> Self {
+        let waits: Vec<i64> = jobs.iter().map(|job| job.wait_ms).collect();
+        let cloud = jobs.iter().filter(|job| job.cloud).count() as f64 / jobs.len().max(1) as f64;
+        Self { all: WaitSummary::of(&waits), cloud }
     }
 }
 
@@ -133,13 +124,9 @@ pub struct BurstChoice {
     pub policy: ToldPolicy,
 }
 
-/// A rule over all windows.
+/// What is told of a rule over all windows, beside its cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BurstRuleOverWindows {
-    /// The rule.
-    pub by: BurstRule,
-    /// The same in words.
-    pub what: String,
+pub struct BurstFigures {
     /// What it chose, GPU type by GPU type.
     pub chosen: Vec<BurstChoice>,
     /// GPUs of the pool.
@@ -148,40 +135,17 @@ pub struct BurstRuleOverWindows {
     pub own_used: Option<f64>,
     /// Share of the GPU-hours that ran in the cloud.
     pub cloud_share: f64,
-    /// What it cost a month.
-    pub cost_per_month: f64,
-    /// The same as a share of what it is held against.
-    pub of_baseline: f64,
-    /// What it cost beyond the best with hindsight, a share of that.
-    pub regret: f64,
     /// Waits of the later jobs.
     pub waits: BurstWaits,
     /// The wait that 95 % of them did not exceed, in each GPU type and each of its size classes with at least 20 jobs, seconds.
     pub p95_of_sizes_s: f64,
-    /// Whether that is within the target.
-    pub kept: bool,
 }
 
-/// What a rule cost in a window.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BurstRuleInWindow {
-    /// The rule.
-    pub by: BurstRule,
-    /// What the window cost.
-    pub cost: f64,
+/// What is told of a rule in a window, beside its cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct BurstInWindow {
     /// Mean wait of the jobs submitted in it, seconds.
     pub mean_wait_s: f64,
-}
-
-/// A window that nothing was chosen on.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BurstWindow {
-    /// From here.
-    pub from: String,
-    /// To here.
-    pub to: String,
-    /// Rules.
-    pub by: Vec<BurstRuleInWindow>,
 }
 
 /// The later jobs of a size, under the plan.
@@ -191,47 +155,6 @@ pub struct BurstSize {
     pub size: SizeClass,
     /// Their waits.
     pub waits: BurstWaits,
-}
-
-/// The test on later windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BurstHeldOut {
-    /// From where on the plan was chosen.
-    pub chosen_from: String,
-    /// Until where it was chosen, and from where on it is priced.
-    pub split: String,
-    /// Weeks or days that it was chosen on.
-    pub chosen_on: String,
-    /// Windows, in order of time.
-    pub windows: Vec<BurstWindow>,
-    /// Rules over all of them.
-    pub by: Vec<BurstRuleOverWindows>,
-    /// The rule that savings are told against.
-    pub baseline: BurstRule,
-    /// What the plan saved of that, a share.
-    pub saving: IntervalEstimate,
-    /// The same, money a month.
-    pub saving_per_month: IntervalEstimate,
-    /// What waiting adds to that: what the plan saved beyond nobody waiting, with the best number of nodes for that, a share of the baseline.
-    pub waiting: IntervalEstimate,
-    /// Mean wait under the plan, seconds.
-    pub mean_wait_s: IntervalEstimate,
-    /// What intervals draw anew.
-    pub interval: String,
-    /// How many of these there are; of one, nothing is drawn and the interval is none.
-    pub blocks: usize,
-    /// Whether these are weeks.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub(super) drawn_weeks: bool,
-    /// The window in which the plan saved least.
-    pub worst_window: String,
-    /// What it saved there, a share.
-    pub worst_saving: f64,
-    /// Later jobs by size, under the plan.
-    pub sizes: Vec<BurstSize>,
-    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
-    pub predicted_within_twice: f64,
 }
 
 /// The pool to come of a GPU type.
@@ -290,33 +213,15 @@ pub struct BurstTarget {
     pub cost_per_month: f64,
 }
 
-/// Whether the plan is advised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BurstVerdict {
-    /// It is.
-    Advised,
-    /// No: on later windows it did not save enough, or chance alone may have saved it.
-    NoSaving,
-    /// No: there is only one later day or week.
-    TooShort,
-    /// No: on later windows more than 5 % of the jobs, or of those of a size class, waited longer than the target.
-    TargetMissed,
-    /// No: on later windows nobody waiting cost no more.
-    WaitingLost,
-    /// No: what it is held against is the cheapest already.
-    NothingBetter,
-}
+/// The test on later windows. The limit that rules keep is the target.
+pub type BurstTrial = Trial<BurstRule, BurstFigures, BurstInWindow>;
 
 /// The answer.
+pub type BurstAnswer = Answer<BurstRule, BurstFigures, BurstInWindow, BurstBody>;
+
+/// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct BurstAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
+pub struct BurstBody {
     /// Currency of all money.
     pub currency: String,
     /// The offers file.
@@ -329,10 +234,12 @@ pub struct BurstAnswer {
     pub most_wait_s: f64,
     /// Nodes that there are; none where their number was chosen.
     pub nodes_given: Option<u32>,
-    /// The test on later windows.
-    pub held_out: BurstHeldOut,
-    /// Whether the plan is advised.
-    pub verdict: BurstVerdict,
+    /// Mean wait of the later jobs under the plan, seconds.
+    pub mean_wait_s: IntervalEstimate,
+    /// Later jobs by size, under the plan.
+    pub sizes: Vec<BurstSize>,
+    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
+    pub predicted_within_twice: f64,
     /// The pools to come.
     pub pools: Vec<BurstPoolPlan>,
     /// What they and the cloud cost a month, on all weeks of the record.
@@ -341,12 +248,6 @@ pub struct BurstAnswer {
     pub baseline_per_month: IntervalEstimate,
     /// What other targets would cost.
     pub targets: Vec<BurstTarget>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// The recommendation, if the plan is advised.
-    pub recommendation: Option<Recommendation>,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
     /// Costs over numbers of nodes, pool by pool.
     #[serde(skip)]
     #[schemars(skip)]
@@ -366,86 +267,68 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(BurstAnswer).to_value()
 }
 
-impl BurstAnswer {
-    /// Plans for the jobs of a trace. Where waiting fails on the later weeks, nodes for nobody waiting are planned instead.
-    ///
-    /// # Errors
-    /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
-    pub fn of(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest) -> Result<Self> {
-        let facts = JobFacts::of(trace);
-        let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
-        let span = jobs.span()?;
-        let split = WeekSplit::of(span, request.eval_from_ms)?;
-        let terms = &request.terms;
-        let supplies = supplies(&jobs, offers, terms)?;
-        let all = jobs.unwaited(i64::MAX);
-        let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
-        let case = BurstCase { jobs: &jobs, offers, predicted_s: &predicted_s, terms };
-        let tested = case.test(&supplies, &split)?;
-        let zone = Zone::named(&trace.zone)?;
-        let (begins_ms, _) = span;
-        let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
-        let gpus: Vec<(String, f64)> = supplies
-            .iter()
-            .map(|supply| {
-                (offers.pools.get(supply.pool).map_or_else(String::new, |pool| pool.gpu.clone()), supply.own.gpus)
-            })
-            .collect();
-        let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
-        let near = within_twice(&all, &predicted_s, split.split_ms());
-        let odd = offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
-        let notes: Vec<String> =
-            odd.chain(offers.notes_in_words()).chain(notes(&jobs, span, &split, request, told, &day)).collect();
-        let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<Self> {
-            let held_out = tested::told(tested, &split, terms, &teller, &day, near)?;
-            let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;
-            let mut answer = Self {
-                schema: SCHEMA.to_owned(),
-                title: title.to_owned(),
-                notes: notes.clone(),
-                currency: offers.currency.clone(),
-                offers: offers.file.clone(),
-                horizon_months: terms.horizon_months,
-                target_p95_s: terms.target_s,
-                most_wait_s: terms.most_ms as f64 / 1e3,
-                nodes_given: terms.nodes,
-                held_out,
-                verdict: BurstVerdict::Advised,
-                pools: forward.pools,
-                cost_per_month: forward.cost_per_month,
-                baseline_per_month: forward.baseline_per_month,
-                targets: forward.targets,
-                action: String::new(),
-                recommendation: None,
-                sources: trace.sources.clone(),
-                curves: forward.curves,
-            };
-            answer.verdict = answer.judge();
-            answer.action = answer.act();
-            answer.recommendation = answer.recommend().map(Recommendation::weighed);
-            Ok(answer)
+/// Plans for the jobs of a trace. Where waiting fails on the later weeks, or what it adds may be chance, nodes for nobody waiting are planned instead if these are advised.
+///
+/// # Errors
+/// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
+pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest) -> Result<BurstAnswer> {
+    let facts = JobFacts::of(trace);
+    let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+    let span = jobs.span()?;
+    let split = WeekSplit::of(span, request.eval_from_ms)?;
+    let terms = &request.terms;
+    let supplies = supplies(&jobs, offers, terms)?;
+    let all = jobs.unwaited(i64::MAX);
+    let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
+    let case = BurstCase { jobs: &jobs, offers, predicted_s: &predicted_s, terms };
+    let tested = case.test(&supplies, &split)?;
+    let zone = Zone::named(&trace.zone)?;
+    let day = |ms: i64| trace.moment(&zone, ms, span.0);
+    let gpu = |pool: usize| offers.pools.get(pool).map_or_else(String::new, |pool| pool.gpu.clone());
+    let gpus: Vec<(String, f64)> = supplies.iter().map(|supply| (gpu(supply.pool), supply.own.gpus)).collect();
+    let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
+    let near = within_twice(&all, &predicted_s, split.split_ms());
+    let mut head = Head {
+        schema: SCHEMA,
+        title: title.to_owned(),
+        cautions: offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}")).collect(),
+        notes: offers.notes_in_words().chain(notes(&jobs, span, &split, request, told, &day)).collect(),
+        sources: trace.sources.clone(),
+    };
+    let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<(BurstTrial, BurstBody)> {
+        let trial = tested::trial(tested, &split, terms, &teller, &offers.currency, &day)?;
+        let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;
+        let (mean_wait_s, sizes) = tested::waits(tested);
+        let body = BurstBody {
+            currency: offers.currency.clone(),
+            offers: offers.file.clone(),
+            horizon_months: terms.horizon_months,
+            target_p95_s: terms.target_s,
+            most_wait_s: terms.most_ms as f64 / 1e3,
+            nodes_given: terms.nodes,
+            mean_wait_s,
+            sizes,
+            predicted_within_twice: near,
+            pools: forward.pools,
+            cost_per_month: forward.cost_per_month,
+            baseline_per_month: forward.baseline_per_month,
+            targets: forward.targets,
+            curves: forward.curves,
         };
-        let found = planned(terms, &tested)?;
-        let has_failed = matches!(found.verdict, BurstVerdict::TargetMissed | BurstVerdict::WaitingLost);
-        if !has_failed || terms.nodes.is_some() || terms.nobody_waits {
-            return Ok(found);
+        Ok((trial, body))
+    };
+    let (mut trial, mut body) = planned(terms, &tested)?;
+    let mut verdict = judge(&trial, &body.judged());
+    if is_simpler_next(&trial, &body.judged(), verdict) && terms.nodes.is_none() && !terms.nobody_waits {
+        let unwaited = planned(&BurstTerms { nobody_waits: true, ..*terms }, &planned_unwaited(tested))?;
+        if judge(&unwaited.0, &unwaited.1.judged()) == Verdict::Advised {
+            head.notes.push(advise::waiting_failed(&trial, &body, verdict));
+            ((trial, body), verdict) = (unwaited, Verdict::Advised);
         }
-        let mut second = planned(&BurstTerms { nobody_waits: true, ..*terms }, &planned_unwaited(tested))?;
-        if second.verdict != BurstVerdict::Advised {
-            return Ok(found);
-        }
-        second.notes.push(format!(
-            "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
-            found.action.trim_start_matches("**Change nothing**: ").trim_end_matches('.')
-        ));
-        second.recommendation = second.recommend().map(Recommendation::weighed);
-        Ok(second)
     }
-
-    /// A rule over all windows.
-    pub fn rule(&self, by: BurstRule) -> Option<&BurstRuleOverWindows> {
-        self.held_out.by.iter().find(|rule| rule.by == by)
-    }
+    let action = advise::act(&trial, &body, verdict);
+    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), change))
 }
 
 /// Tells what was chosen: GPU types with the GPUs of a node.

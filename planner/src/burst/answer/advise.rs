@@ -6,17 +6,18 @@
 //! O(rows). Worked example: a plan that lets jobs wait for an hour and cost 900 on later weeks, where its number of nodes for nobody waiting cost 880: nothing is advised.
 
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::to_the_minute;
 
-use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
-use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
+use super::{BurstBody, BurstPoolPlan, BurstTrial};
 use crate::market::purchase::{BoughtAs, offers_in_words, to_come};
+use crate::plan::Effect;
+use crate::plan::answer::Change;
 use crate::plan::money::money;
+use crate::plan::tell;
+use crate::plan::verdict::{Judged, Verdict, confidence, short_in_words, unsaved_in_words};
 use crate::plan::waits::{FEWEST_OF_CLASS, harmed};
-use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
-impl BurstAnswer {
+impl BurstBody {
     /// Money, with its currency.
     pub(super) fn money(&self, amount: f64) -> String {
         money(amount, &self.currency)
@@ -27,165 +28,128 @@ impl BurstAnswer {
         self.pools.iter().any(|pool| pool.policy.family != WaitingFamily::Nobody)
     }
 
-    /// Whether the plan is advised.
-    pub(super) fn judge(&self) -> BurstVerdict {
-        let (Some(plan), Some(nobody)) = (self.rule(BurstRule::Plan), self.rule(BurstRule::Nobody)) else {
-            return BurstVerdict::NothingBetter;
-        };
-        let somebody_waits = self.somebody_waits();
-        let owns = self.nodes_given.is_none() && self.pools.iter().any(|pool| pool.nodes > 0);
-        let saving = self.held_out.saving;
-        if !owns && !somebody_waits {
-            BurstVerdict::NothingBetter
-        } else if self.held_out.blocks < 2 {
-            BurstVerdict::TooShort
-        } else if !plan.kept {
-            BurstVerdict::TargetMissed
-        } else if somebody_waits && plan.cost_per_month >= nobody.cost_per_month {
-            BurstVerdict::WaitingLost
-        } else if worth(saving.value, saving.low, 1.0) {
-            BurstVerdict::Advised
-        } else {
-            BurstVerdict::NoSaving
-        }
-    }
-
-    /// Against what the plan is held, in words.
+    /// Baseline in words.
     pub(super) fn against(&self) -> &'static str {
         if self.nodes_given.is_some() { "the same nodes with nobody waiting" } else { "all on demand" }
     }
 
-    /// What to do, in a sentence.
-    pub(super) fn act(&self) -> String {
-        let saving = self.held_out.saving;
-        let interval = format!("{} to {}", format::percent(saving.low), format::percent(saving.high));
-        let cost = |by: BurstRule| self.money(self.rule(by).map_or(0.0, |rule| rule.cost_per_month));
-        let why = match self.verdict {
-            BurstVerdict::Advised => {
-                let several = self.pools.len() > 1;
-                let of = |pool: &BurstPoolPlan| {
-                    let verb = match (pool.how, self.nodes_given) {
-                        (_, Some(_)) => "keep",
-                        (BoughtAs::Reserved, _) => "reserve",
-                        _ => "have",
-                    };
-                    let gpu = if several { format!("{}: ", pool.gpu) } else { String::new() };
-                    if pool.nodes == 0 {
-                        return format!("{gpu}all on demand");
-                    }
-                    let nodes = offers_in_words(pool.nodes, &pool.offer, pool.how, pool.months);
-                    format!("{gpu}{verb} {nodes}, where {}", pool.policy.what)
-                };
-                let said: Vec<String> = self.pools.iter().map(of).collect();
-                let mut said = said.join("; ");
-                if let Some(first) = said.get(..1).map(str::to_uppercase).filter(|_| !several) {
-                    said.replace_range(..1, &first);
-                }
-                let rest = if self.somebody_waits() { "has not started by then" } else { "does not start at once" };
-                return format!("**{said}**; what {rest} runs on demand.");
-            }
-            BurstVerdict::NoSaving => format!(
-                "on the later windows the plan saved {} of {} ({interval}), which is too little or may be chance",
-                format::percent(saving.value),
-                self.against()
-            ),
-            BurstVerdict::TooShort => format!(
-                "the plan was priced on one {} after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record",
-                if self.held_out.drawn_weeks { "week" } else { "day" }
-            ),
-            BurstVerdict::TargetMissed => {
-                let longest = self.held_out.sizes.iter().filter(|size| size.waits.jobs >= FEWEST_OF_CLASS as u64);
-                let longest = longest.max_by(|a, b| a.waits.p95_s.total_cmp(&b.waits.p95_s));
-                let whose = longest.map_or_else(String::new, |size| format!(" of those of {} GPUs", size.size.id()));
-                format!(
-                    "on the later windows the plan let more than 5 % of the jobs, or of those of a size, wait longer than {}: 95 %{whose} waited up to {}",
-                    format::duration(self.target_p95_s),
-                    format::duration(self.rule(BurstRule::Plan).map_or(0.0, |rule| rule.p95_of_sizes_s))
-                )
-            }
-            BurstVerdict::WaitingLost => format!(
-                "on the later windows the plan cost {} a month and nodes for nobody waiting {}, so waiting was worth nothing",
-                cost(BurstRule::Plan),
-                cost(BurstRule::Nobody)
-            ),
-            BurstVerdict::NothingBetter => format!(
-                "of what keeps the target, {} is the cheapest for this load at these prices; the table of other targets says what longer waits would cost",
-                self.against()
-            ),
-        };
-        format!("**Change nothing**: {why}.")
+    /// What the verdict takes beyond the trial.
+    pub(super) fn judged(&self) -> Judged {
+        let owns = self.nodes_given.is_none() && self.pools.iter().any(|pool| pool.nodes > 0);
+        let waits = self.somebody_waits();
+        Judged { changes: owns || waits, is_simplest: !waits, is_comparable: true, fewest_blocks: 2 }
     }
 
-    /// The same as every plan recommends; `None` where the plan is not advised.
-    pub(super) fn recommend(&self) -> Option<Recommendation> {
-        if self.verdict != BurstVerdict::Advised {
-            return None;
+    /// The pool to come, in words.
+    fn pool_in_words(&self, pool: &BurstPoolPlan) -> String {
+        let gpu = if self.pools.len() > 1 { format!("{}: ", pool.gpu) } else { String::new() };
+        if pool.nodes == 0 {
+            return format!("{gpu}all on demand");
         }
-        let held = &self.held_out;
-        let (plan, best, nobody) =
-            (self.rule(BurstRule::Plan)?, self.rule(BurstRule::Hindsight)?, self.rule(BurstRule::Nobody)?);
-        let base = self.rule(held.baseline)?;
-        let naive = self.rule(BurstRule::Newsvendor).unwrap_or(nobody);
-        let unit = format!("{} a month", self.currency);
-        let cost = held.saving_per_month.negated();
-        let effects = vec![
-            Effect::of("Cost of the GPUs on the later windows", &unit, &cost, &held.interval),
-            Effect::of("Mean wait of the later jobs", "s", &held.mean_wait_s, &held.interval),
-            to_come("plan", unit, self.cost_per_month.value - self.baseline_per_month.value),
-        ];
-        // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance. A window in which it cost more than what it is
-        // held against says how wrong it may be.
-        let tested = self.nodes_given.is_some() || plan.own_gpus > 0.0;
-        let paid = !self.somebody_waits() || held.waiting.low > 0.0;
-        let sure = held.drawn_weeks && held.worst_saving >= WORTH && tested && paid;
-        let confidence = match (sure, tested) {
-            (true, _) => Confidence::High,
-            (false, true) if held.worst_saving >= 0.0 => Confidence::Medium,
-            (false, _) => Confidence::Low,
+        let verb = match (pool.how, self.nodes_given) {
+            (_, Some(_)) => "keep",
+            (BoughtAs::Reserved, _) => "reserve",
+            _ => "have",
         };
-        let mut assumptions = self.notes.clone();
-        assumptions.push(
-            "The weeks to come are like those of the record; nodes are paid to their end whatever comes.".to_owned(),
-        );
-        Some(Recommendation {
-            plan: "burst".to_owned(),
-            action: self.action.clone(),
-            effects,
-            against: self.against().to_owned(),
-            basis: Basis::LaterDays,
-            regret: Some(Regret {
-                oracle: "the best nodes and waiting policy, chosen with hindsight on the later windows".to_owned(),
-                oracle_change: best.cost_per_month - base.cost_per_month,
-                naive_change: Some(naive.cost_per_month - base.cost_per_month),
-                naive: Some(naive.what.clone()),
-            }),
-            harmed: harmed(held.sizes.iter().map(|of| (of.size, of.waits.summary()))),
-            confidence,
-            risk: format!(
-                "Chosen on {} before {}, the plan cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).",
-                held.chosen_on,
-                to_the_minute(&held.split),
-                format::percent(plan.regret),
-                to_the_minute(&held.worst_window),
-                format::percent(held.worst_saving)
-            ),
-            assumptions,
-            holds_until: "until load or prices change: make the plan again when the load of a month differs by a fifth, and before nodes are bought or a commitment ends.".to_owned(),
-            apply: "Let the submission plugin or a job of your own send what has waited long enough to the partition or cluster in the cloud; the answer names who waits, and how long.".to_owned(),
-            command: None,
-            undo: "Who waits can be changed at any time; what is reserved is paid to its end, and nodes that are bought stay.".to_owned(),
-        })
+        let nodes = offers_in_words(pool.nodes, &pool.offer, pool.how, pool.months);
+        format!("{gpu}{verb} {nodes}, where {}", pool.policy.what)
+    }
+}
+
+/// What to do, in a sentence.
+pub(super) fn act(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
+    if verdict == Verdict::Advised {
+        let mut said = body.pools.iter().map(|pool| body.pool_in_words(pool)).collect::<Vec<_>>().join("; ");
+        if let Some(first) = said.get(..1).map(str::to_uppercase).filter(|_| body.pools.len() == 1) {
+            said.replace_range(..1, &first);
+        }
+        let rest = if body.somebody_waits() { "has not started by then" } else { "does not start at once" };
+        return format!("**{said}**; what {rest} runs on demand.");
+    }
+    format!("**Change nothing**: {}.", why_not(trial, body, verdict))
+}
+
+/// Why the plan is not advised.
+fn why_not(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
+    let of = &trial.of;
+    match verdict {
+        Verdict::TooShort => short_in_words(trial),
+        Verdict::LimitMissed => {
+            let longest = body.sizes.iter().filter(|size| size.waits.all.jobs >= FEWEST_OF_CLASS as u64);
+            let longest = longest.max_by(|a, b| a.waits.all.p95_s.total_cmp(&b.waits.all.p95_s));
+            format!(
+                "on the later windows the plan let more than 5 % of the jobs, or of those of a size, wait longer than {}: 95 %{} waited up to {}",
+                format::duration(body.target_p95_s),
+                longest.map_or_else(String::new, |size| format!(" of those of {} GPUs", size.size.id())),
+                format::duration(of.plan.figures.p95_of_sizes_s)
+            )
+        }
+        Verdict::SimplerAsGood => format!(
+            "on the later windows the plan cost {} a month and nodes for nobody waiting {}, so waiting was worth nothing",
+            body.money(of.plan.amount_per_month),
+            body.money(of.simplest.amount_per_month)
+        ),
+        Verdict::NothingBetter => format!(
+            "of what keeps the target, {} is the cheapest for this load at these prices; the table of other targets says what longer waits would cost",
+            body.against()
+        ),
+        Verdict::Advised => format!(
+            "on the later windows waiting added {} to nodes for nobody waiting, which may be chance",
+            tell::beyond_simplest(trial)
+        ),
+        Verdict::NoSaving | Verdict::NothingToSave | Verdict::NotComparable => {
+            unsaved_in_words(trial, "plan", body.against())
+        }
+    }
+}
+
+/// Why nobody waits where waiting was tested first.
+pub(super) fn waiting_failed(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
+    format!(
+        "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
+        why_not(trial, body, verdict)
+    )
+}
+
+/// What is advised.
+pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
+    // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance. A window in which it cost more than what it is
+    // held against says how wrong it may be.
+    let tested = body.nodes_given.is_some() || trial.of.plan.figures.own_gpus > 0.0;
+    let paid = !body.somebody_waits() || trial.beyond_simplest.low > 0.0;
+    let unit = format!("{} a month", body.currency);
+    Change {
+        plan: "burst",
+        amount: "Cost of the GPUs on the later windows".to_owned(),
+        effects: vec![
+            Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval),
+            to_come("plan", unit, body.cost_per_month.value - body.baseline_per_month.value),
+        ],
+        against: body.against().to_owned(),
+        oracle: "the best nodes and waiting policy, chosen with hindsight on the later windows".to_owned(),
+        naive: trial.of.naive.words.clone(),
+        harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits.all))),
+        confidence: confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0),
+        doubt: String::new(),
+        risk: String::new(),
+        assumption: "The weeks to come are like those of the record; nodes are paid to their end whatever comes.",
+        holds_until: "until load or prices change: make the plan again when the load of a month differs by a fifth, and before nodes are bought or a commitment ends.".to_owned(),
+        apply: "Let the submission plugin or a job of your own send what has waited long enough to the partition or cluster in the cloud; the answer names who waits, and how long.".to_owned(),
+        command: None,
+        undo: "Who waits can be changed at any time; what is reserved is paid to its end, and nodes that are bought stay.",
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::BurstRequest;
+    use super::super::{BurstAnswer, BurstRequest, plan};
     use super::*;
-    use crate::burst::heldout::BurstTerms;
+    use crate::burst::heldout::{BurstRule, BurstTerms};
     use crate::market::demand::tests::{OFFERS, trace};
     use crate::market::offers::Offers;
+    use crate::plan::Confidence;
+    use crate::plan::verdict::{is_simpler_next, judge};
 
     const TERMS: BurstTerms = BurstTerms {
         target_s: 3_600.0,
@@ -207,45 +171,49 @@ mod tests {
         let terms = BurstTerms { nodes, ..TERMS };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request).unwrap()
+        plan(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
 
     #[test]
     fn each_reason_not_to_change_is_told() {
         let good = answer(None);
-        assert_eq!((good.verdict, good.recommendation.is_some()), (BurstVerdict::Advised, true));
+        assert_eq!((good.verdict, good.recommendation.is_some()), (Verdict::Advised, true));
         assert_eq!(
             good.action,
             "**Reserve 1 × a for 1 year, where all jobs wait up to 1 h**; what has not started by then runs on demand."
         );
-        let change = |of: &dyn Fn(&mut BurstAnswer)| {
+        let said = |verdict: Verdict, of: &dyn Fn(&mut BurstAnswer)| {
             let mut answer = good.clone();
             of(&mut answer);
-            answer.verdict = answer.judge();
-            assert!(answer.recommend().is_none() || answer.verdict == BurstVerdict::Advised);
-            (answer.verdict, answer.act())
+            assert_eq!(judge(&answer.trial, &answer.body.judged()), verdict);
+            act(&answer.trial, &answer.body, verdict)
         };
-        let rule = |answer: &mut BurstAnswer, of: &dyn Fn(&mut super::super::BurstRuleOverWindows)| {
-            answer.held_out.by.iter_mut().filter(|rule| rule.by == BurstRule::Plan).for_each(of);
-        };
-        let (verdict, told) =
-            change(&|answer| rule(answer, &|plan| (plan.kept, plan.p95_of_sizes_s) = (false, 7_200.0)));
-        assert!(
-            verdict == BurstVerdict::TargetMissed
-                && told.contains("wait longer than 1 h: 95 % of those of 2-4 GPUs waited up to 2 h"),
-            "{told}"
-        );
-        let (verdict, told) = change(&|answer| rule(answer, &|plan| plan.cost_per_month *= 9.0));
-        assert!(verdict == BurstVerdict::WaitingLost && told.contains("waiting was worth nothing"), "{told}");
-        let (verdict, told) = change(&|answer| answer.held_out.saving.low = -0.1);
-        assert!(verdict == BurstVerdict::NoSaving && told.contains("may be chance"), "{told}");
-        let (verdict, told) = change(&|answer| answer.held_out.blocks = 1);
-        assert!(verdict == BurstVerdict::TooShort && told.contains("no evidence of others"), "{told}");
+        let told = said(Verdict::LimitMissed, &|answer| {
+            let plan = &mut answer.trial.of.plan;
+            (plan.kept, plan.figures.p95_of_sizes_s) = (false, 7_200.0);
+        });
+        assert!(told.contains("wait longer than 1 h: 95 % of those of 2-4 GPUs waited up to 2 h"), "{told}");
+        let told = said(Verdict::SimplerAsGood, &|answer| answer.trial.of.plan.amount_per_month *= 9.0);
+        assert!(told.contains("waiting was worth nothing"), "{told}");
+        let told = said(Verdict::NoSaving, &|answer| answer.trial.saving.low = -0.1);
+        assert!(told.contains("may be chance"), "{told}");
+        let told = said(Verdict::TooShort, &|answer| answer.trial.blocks = 1);
+        assert!(told.contains("no evidence of others"), "{told}");
+        let told = said(Verdict::NothingBetter, &|answer| answer.body.pools.clear());
+        assert!(told.contains("all on demand is the cheapest"), "{told}");
         let mut lost = good.clone();
-        lost.held_out.worst_saving = -0.1;
-        assert_eq!(lost.recommend().unwrap().confidence, Confidence::Low);
-        let (verdict, told) = change(&|answer| answer.pools.clear());
-        assert!(verdict == BurstVerdict::NothingBetter && told.contains("all on demand is the cheapest"), "{told}");
+        lost.trial.worst_saving = -0.1;
+        assert_eq!(change(&lost.trial, &lost.body).confidence, Confidence::Low);
+    }
+
+    #[test]
+    fn waits_that_may_be_chance_give_way_to_nobody_waiting() {
+        let mut good = answer(None);
+        good.trial.beyond_simplest.low = -0.01;
+        assert!(is_simpler_next(&good.trial, &good.body.judged(), Verdict::Advised));
+        let note = waiting_failed(&good.trial, &good.body, Verdict::Advised);
+        assert!(note.contains("which may be chance. So this is the plan in which nobody waits"), "{note}");
+        assert!(!is_simpler_next(&answer(None).trial, &good.body.judged(), Verdict::Advised));
     }
 
     #[test]
@@ -263,10 +231,10 @@ mod tests {
             predictions: None,
         };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let planned = |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();
+        let planned = |nobody_waits| plan(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();
         let (answer, asked) = (planned(false), planned(true));
-        assert_eq!((answer.verdict, answer.somebody_waits()), (BurstVerdict::Advised, false), "{}", answer.action);
-        assert_eq!((&answer.action, answer.pools[0].nodes), (&asked.action, 2));
+        assert_eq!((answer.verdict, answer.body.somebody_waits()), (Verdict::Advised, false), "{}", answer.action);
+        assert_eq!((&answer.action, answer.body.pools[0].nodes), (&asked.action, 2));
         let note = answer.notes.iter().find(|note| note.starts_with("Waiting was tested first")).unwrap();
         assert!(note.contains("waiting was worth nothing") && note.contains("flatters"), "{note}");
         assert!(!asked.notes.iter().any(|note| note.starts_with("Waiting was tested first")));
@@ -275,10 +243,10 @@ mod tests {
     #[test]
     fn nodes_that_are_there_are_held_against_nobody_waiting() {
         let one = answer(Some(1));
-        assert_eq!((one.verdict, one.held_out.baseline), (BurstVerdict::Advised, BurstRule::Nobody));
+        assert_eq!((one.verdict, one.trial.roles.baseline), (Verdict::Advised, BurstRule::Nobody));
         // 5 an hour and 10 every third, or 5 alone.
-        assert!((one.held_out.saving.value - (1.0 - 15.0 / 25.0)).abs() < 1e-9, "{:?}", one.held_out.saving);
+        assert!((one.trial.saving.value - (1.0 - 15.0 / 25.0)).abs() < 1e-9, "{:?}", one.trial.saving);
         let two = answer(Some(2));
-        assert_eq!((two.verdict, two.recommendation), (BurstVerdict::NothingBetter, None));
+        assert_eq!((two.verdict, two.recommendation), (Verdict::NothingBetter, None));
     }
 }

@@ -5,13 +5,12 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format, markup,
 };
-use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
-use super::{BurstAnswer, BurstChoice, BurstWaits};
+use super::{BurstAnswer, BurstBody, BurstChoice, BurstWaits};
 use crate::market::purchase::months_in_words;
+use crate::plan::tell;
 use crate::plan::waits::WaitSummary;
-use crate::plan::weeks::windows_table;
 
 /// Curves of cost that are drawn.
 const CURVES: usize = 4;
@@ -36,49 +35,92 @@ fn chosen(all: &[BurstChoice]) -> String {
 }
 
 fn wait_cells(waits: &BurstWaits) -> Vec<Cell> {
-    [waits.summary().cells(), vec![Cell::Percent(waits.cloud)]].concat()
+    [waits.all.cells(), vec![Cell::Percent(waits.cloud)]].concat()
 }
 
 fn wait_columns() -> Vec<Column> {
     [WaitSummary::columns(), vec![Column::number("Jobs in the cloud")]].concat()
 }
 
-impl BurstAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("How many GPUs of one's own, and who waits for them? {}", self.title),
-            format!(
-                "offers of {}, over {}; 95 % of the jobs, and of those of each size, are to wait no longer than {}, and none longer than {}",
-                self.offers,
-                months_in_words(self.horizon_months),
-                format::duration(self.target_p95_s),
-                format::duration(self.most_wait_s)
-            ),
-        );
-        report.summary = self.summary();
-        report.notes.clone_from(&self.notes);
-        report.sections = vec![
-            self.pools_section(),
-            self.tested(),
-            self.sizes_section(),
-            self.targets_section(),
-            self.windows_section(),
-        ];
-        report
-    }
+/// The answer as a report.
+pub fn report(answer: &BurstAnswer) -> Report {
+    let body = &answer.body;
+    let subtitle = format!(
+        "offers of {}, over {}; 95 % of the jobs, and of those of each size, are to wait no longer than {}, and none longer than {}",
+        body.offers,
+        months_in_words(body.horizon_months),
+        format::duration(body.target_p95_s),
+        format::duration(body.most_wait_s)
+    );
+    let windows = tell::windows("burst-windows", &answer.trial, &SHOWN, Column::number("Mean wait"), &|rule| {
+        Cell::Duration(rule.figures.mean_wait_s)
+    });
+    let sections = vec![body.pools_section(), tested(answer), body.sizes_section(), body.targets_section(), windows];
+    tell::report(
+        answer,
+        ("How many GPUs of one's own, and who waits for them?", subtitle),
+        [body.pools_in_words(), tested_in_words(answer)].concat(),
+        sections,
+    )
+}
 
-    fn summary(&self) -> Vec<String> {
-        let held = &self.held_out;
-        let mut said = vec![self.action.clone()];
-        said.push(format!(
+/// What came of the plan on later windows, in sentences.
+fn tested_in_words(answer: &BurstAnswer) -> Vec<String> {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let chance = if body.somebody_waits() && trial.beyond_simplest.low <= 0.0 { ", which may be chance," } else { "" };
+    let plan = &trial.of.plan.figures;
+    vec![
+        tell::saved(trial, "plan", body.against(), ""),
+        format!(
+            "Of that, waiting adds {}{chance} to the best number of nodes with nobody waiting, which saved {}.",
+            tell::beyond_simplest(trial),
+            format::percent(1.0 - trial.of.simplest.of_baseline)
+        ),
+        format!(
+            "{} {} of the GPU-hours ran in the cloud.",
+            plan.waits.all.in_words(&body.mean_wait_s),
+            format::percent(plan.cloud_share)
+        ),
+        tell::predicted(body.predicted_within_twice),
+    ]
+}
+
+fn tested(answer: &BurstAnswer) -> Section {
+    let mut columns: Vec<Column> = vec![Column::text("Who waits")];
+    columns.extend(
+        ["Own GPUs", "In use", "GPU-hours in the cloud", "Mean wait", "95 % wait up to", "Of a size", "Longest"]
+            .map(Column::number),
+    );
+    tell::rules("burst-tested", &answer.trial, answer.body.against(), columns, &|rule| {
+        let rule = &rule.figures;
+        vec![
+            chosen(&rule.chosen).into(),
+            Cell::float(rule.own_gpus, 0),
+            Cell::opt(rule.own_used, Cell::Percent),
+            Cell::Percent(rule.cloud_share),
+            Cell::Duration(rule.waits.all.mean_s),
+            Cell::Duration(rule.waits.all.p95_s),
+            Cell::Duration(rule.p95_of_sizes_s),
+            Cell::Duration(rule.waits.all.longest_s),
+        ]
+    })
+    .with_definition("Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target, in all of them and in either half. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.")
+    .with_definition("**Limits**: whether the target was kept. **Of a size**: the longest wait that 95 % of the jobs of a size class did not exceed. It is what the target is for.")
+    .with_definition("**Runs known** is the same with a perfect prediction of run times. **Hindsight** knows the later windows, and the runs; it cannot be had. All wait without limit breaks the limit of the longest wait, and is in neither choice.")
+    .with_definition("NJW, AJW, LJW and SWW are the names of The Waiting Game (Ambati and others, 2020).")
+}
+
+impl BurstBody {
+    /// What the plan to come costs, how closely its nodes are known, and what they cost to buy, in sentences.
+    fn pools_in_words(&self) -> Vec<String> {
+        let mut said = vec![format!(
             "The plan to come costs **{} a month** ({} to {} over resampled weeks or days), where {} costs {}.",
             self.money(self.cost_per_month.value),
             self.money(self.cost_per_month.low),
             self.money(self.cost_per_month.high),
             self.against(),
             self.money(self.baseline_per_month.value)
-        ));
+        )];
         for pool in &self.pools {
             let (low, high) = pool.nodes_alike;
             let gpu = if self.pools.len() > 1 { format!("{}: ", pool.gpu) } else { String::new() };
@@ -97,47 +139,6 @@ impl BurstAnswer {
                     months_in_words(years * 12.0)
                 ));
             }
-        }
-        let rule = |by: BurstRule| self.rule(by);
-        if let (Some(plan), Some(nobody)) = (rule(BurstRule::Plan), rule(BurstRule::Nobody)) {
-            let points = |value: f64| format::float(100.0 * value, 1);
-            said.push(format!(
-                "Chosen on {} before {} and priced on {} after: the plan saved **{} of {}** ({} to {}, {}). Of that, waiting adds {} points ({} to {}{}) to the best number of nodes with nobody \
-                 waiting, which saved {}. It cost {} more than the best with hindsight, and saved least from {} on: {}.",
-                held.chosen_on,
-                to_the_minute(&held.split),
-                format::counted(held.windows.len() as u64, "window", "windows"),
-                format::percent(held.saving.value),
-                self.against(),
-                format::percent(held.saving.low),
-                format::percent(held.saving.high),
-                if held.blocks > 1 { held.interval.as_str() } else { "no interval: there is one to draw from" },
-                points(held.waiting.value),
-                points(held.waiting.low),
-                points(held.waiting.high),
-                if self.somebody_waits() && held.waiting.low <= 0.0 { ", which may be chance" } else { "" },
-                format::percent(1.0 - nobody.of_baseline),
-                format::percent(plan.regret),
-                to_the_minute(&held.worst_window),
-                format::percent(held.worst_saving)
-            ));
-            said.push(format!(
-                "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}. {} of the GPU-hours ran in the cloud.",
-                format::percent(plan.waits.waited),
-                format::duration(plan.waits.mean_s),
-                format::duration(held.mean_wait_s.low),
-                format::duration(held.mean_wait_s.high),
-                format::duration(plan.waits.p95_s),
-                format::duration(plan.waits.longest_s),
-                format::percent(plan.cloud_share)
-            ));
-        }
-        said.push(format!(
-            "{} of the later jobs ran within a factor of 2 of what was predicted.",
-            format::percent(held.predicted_within_twice)
-        ));
-        if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}.", recommendation.confidence.in_words()));
         }
         said
     }
@@ -210,55 +211,11 @@ impl BurstAnswer {
         )
     }
 
-    fn tested(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Chosen before, priced after",
-            vec![
-                Column::text("Rule"),
-                Column::text("Who waits"),
-                Column::number("Own GPUs"),
-                Column::number("In use"),
-                Column::number("GPU-hours in the cloud"),
-                self.cost_column(),
-                Column::number("Of the baseline"),
-                Column::number("Beyond hindsight"),
-                Column::number("Mean wait"),
-                Column::number("95 % wait up to"),
-                Column::number("Of a size"),
-                Column::number("Longest"),
-                Column::text("Target"),
-            ],
-        );
-        for rule in &self.held_out.by {
-            table.rows.push(vec![
-                rule.what.as_str().into(),
-                chosen(&rule.chosen).into(),
-                Cell::float(rule.own_gpus, 0),
-                Cell::opt(rule.own_used, Cell::Percent),
-                Cell::Percent(rule.cloud_share),
-                Cell::float(rule.cost_per_month, 0),
-                Cell::Percent(rule.of_baseline),
-                Cell::Percent(rule.regret),
-                Cell::Duration(rule.waits.mean_s),
-                Cell::Duration(rule.waits.p95_s),
-                Cell::Duration(rule.p95_of_sizes_s),
-                Cell::Duration(rule.waits.longest_s),
-                if rule.kept { "kept" } else { "missed" }.into(),
-            ]);
-        }
-        Section::new("burst-tested", "What came of it on later windows")
-            .with_table(table)
-            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target, in all of them and in either half. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.", self.against()))
-            .with_definition("**Of a size**: the longest wait that 95 % of the jobs of a size class did not exceed. It is what the target is for.")
-            .with_definition("**Runs known** is the same with a perfect prediction of run times. **Hindsight** knows the later windows, and the runs; it cannot be had. All wait without limit breaks the limit of the longest wait, and is in neither choice.")
-            .with_definition("NJW, AJW, LJW and SWW are the names of The Waiting Game (Ambati and others, 2020).")
-    }
-
     fn sizes_section(&self) -> Section {
         let columns = vec![Column::text("GPUs"), Column::number("Jobs")];
         let mut table = ReportTable::new("Later jobs under the plan", [columns, wait_columns()].concat());
-        for size in &self.held_out.sizes {
-            let head = vec![size.size.id().into(), Cell::Int(size.waits.jobs as i64)];
+        for size in &self.sizes {
+            let head = vec![size.size.id().into(), Cell::Int(size.waits.all.jobs as i64)];
             table.rows.push([head, wait_cells(&size.waits)].concat());
         }
         Section::new("burst-sizes", "Who waits, and who runs in the cloud").with_table(table)
@@ -285,14 +242,5 @@ impl BurstAnswer {
         Section::new("burst-targets", "What shorter waits would cost").with_table(table).with_definition(
             "The best of what was tried on all weeks of the record. The number of nodes is refined for the target asked for alone.",
         )
-    }
-
-    fn windows_section(&self) -> Section {
-        let rows = self.held_out.windows.iter().flat_map(|window| {
-            let shown = window.by.iter().filter(|by| SHOWN.contains(&by.by));
-            shown.map(|by| (window.from.as_str(), window.to.as_str(), by.by.in_words(), by.cost, by.mean_wait_s))
-        });
-        let table = windows_table(&self.currency, rows);
-        Section::new("burst-windows", "Window by window").with_table(table)
     }
 }

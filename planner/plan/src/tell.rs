@@ -1,0 +1,117 @@
+//! The sections, tables and sentences that every plan has.
+//!
+//! O(rows). Worked example: of a plan that saved 30 %, the sentence says from which weeks it was chosen, on which it saved that, and in which least.
+
+use std::fmt::Debug;
+
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::time::to_the_minute;
+
+use crate::answer::Answer;
+use crate::trial::{RuleInWindow, RuleOverWindows, Trial};
+use crate::verdict::saving_interval;
+
+/// The report of an answer: its action first, its own sentences, and how sure it is; then what was assumed, and its sections.
+pub fn report<I, R, W, B>(
+    answer: &Answer<I, R, W, B>,
+    (question, subtitle): (&str, String),
+    sentences: Vec<String>,
+    sections: Vec<Section>,
+) -> Report {
+    let mut report = Report::new(format!("{question} {}", answer.title), subtitle);
+    report.summary = [vec![answer.action.clone()], sentences].concat();
+    report.summary.extend(answer.assurance.as_ref().map(|assurance| assurance.sentence().trim_end().to_owned()));
+    report.notes = answer.cautions.iter().chain(&answer.notes).cloned().collect();
+    report.sections = sections;
+    report
+}
+
+/// What the plan (or mix) saved on the later windows, in a sentence; `against` is the baseline in words, `beside` is put after the saving.
+pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
+    format!(
+        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than the best with hindsight, and saved least from {} on: {}.",
+        trial.chosen_on,
+        to_the_minute(&trial.split),
+        format::counted(trial.windows.len() as u64, "window", "windows"),
+        format::percent(trial.saving.value),
+        saving_interval(trial),
+        if trial.blocks > 1 { trial.interval.as_str() } else { "no interval: there is one to draw from" },
+        format::percent(trial.of.plan.regret),
+        to_the_minute(&trial.worst_window),
+        format::percent(trial.worst_saving)
+    )
+}
+
+/// What the plan adds to the simplest rule, in percentage points with their interval.
+pub fn beyond_simplest<I, R, W>(trial: &Trial<I, R, W>) -> String {
+    let [value, low, high] = [trial.beyond_simplest.value, trial.beyond_simplest.low, trial.beyond_simplest.high]
+        .map(|share| format::float(100.0 * share, 1));
+    format!("{value} points ({low} to {high})")
+}
+
+/// How near predicted runs came, in a sentence; `share` of the later jobs ran within a factor of 2 of them.
+pub fn predicted(share: f64) -> String {
+    format!("{} of the later jobs ran within a factor of 2 of what was predicted.", format::percent(share))
+}
+
+/// The rules over all later windows: what every plan tells of them, then the `columns` and `cells` of this one.
+pub fn rules<I, R, W>(
+    id: &str,
+    trial: &Trial<I, R, W>,
+    against: &str,
+    columns: Vec<Column>,
+    cells: &dyn Fn(&RuleOverWindows<I, R>) -> Vec<Cell>,
+) -> Section {
+    let amount = format!("{} a month", trial.unit);
+    let first = [amount.as_str(), "Of the baseline", "Beyond hindsight"].map(Column::number);
+    let head = [vec![Column::text("Rule")], first.to_vec(), vec![Column::text("Limits")], columns].concat();
+    let mut table = ReportTable::new("Chosen before, priced after", head);
+    table.rows = trial
+        .rules
+        .iter()
+        .map(|rule| {
+            let first = vec![
+                rule.words.as_str().into(),
+                Cell::float(rule.amount_per_month, 0),
+                Cell::Percent(rule.of_baseline),
+                Cell::Percent(rule.regret),
+                if rule.kept { "kept" } else { "missed" }.into(),
+            ];
+            [first, cells(rule)].concat()
+        })
+        .collect();
+    Section::new(id, "What came of it on later windows")
+        .with_table(table)
+        .with_definition(format!("The **baseline** is {against}."))
+}
+
+/// Some rules window by window, with one more column of this plan.
+pub fn windows<I: Copy + PartialEq + Debug, R, W>(
+    id: &str,
+    trial: &Trial<I, R, W>,
+    shown: &[I],
+    column: Column,
+    cell: &dyn Fn(&RuleInWindow<I, W>) -> Cell,
+) -> Section {
+    let columns = vec![
+        Column::text("From"),
+        Column::text("To"),
+        Column::text("Rule"),
+        Column::number(trial.unit.as_str()),
+        column,
+    ];
+    let mut table = ReportTable::new("Window by window", columns);
+    for window in &trial.windows {
+        for rule in window.rules.iter().filter(|rule| shown.contains(&rule.id)) {
+            let words = trial.rules.iter().find(|over| over.id == rule.id).map_or("", |over| over.words.as_str());
+            table.rows.push(vec![
+                to_the_minute(&window.from).into(),
+                to_the_minute(&window.to).into(),
+                words.into(),
+                Cell::float(rule.amount, 0),
+                cell(rule),
+            ]);
+        }
+    }
+    Section::new(id, "Window by window").with_table(table)
+}

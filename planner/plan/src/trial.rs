@@ -1,0 +1,263 @@
+//! The test of a plan: rules that were chosen on earlier windows, priced on later ones.
+//!
+//! A plan brings what each rule came to in every later window and block; [`Trial::new`] makes of it what is told of every plan: amounts a month, shares of the
+//! baseline, regret, savings with the intervals of one [block bootstrap](interval), and the window in which the plan saved least. What else a plan tells of a rule
+//! (`R`) or of a rule in a window (`W`) stands beside these.
+//!
+//! O(rules × windows + draws × blocks). Worked example: in two windows the baseline came to 100 each and the plan to 60 and 80: it saved 30 %, and least in the second, 20 %.
+
+use std::fmt::Debug;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_replay::compare::IntervalEstimate;
+
+use crate::error::{Error, Result};
+use crate::interval::{self, ratio};
+use crate::money::MONTH_H;
+use crate::weeks::{WeekSplit, draws_weeks, whole};
+
+/// The rules that a test is told by: their names, or what they came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct Roles<T> {
+    /// What the plan chose.
+    pub plan: T,
+    /// What savings are a share of.
+    pub baseline: T,
+    /// The simplest rule that may do as well as the plan; the baseline where there is no other.
+    pub simplest: T,
+    /// The usual rule that the plan is shown beside.
+    pub naive: T,
+    /// The best with future data.
+    pub oracle: T,
+}
+
+impl<T: Copy> Roles<T> {
+    fn try_map<U>(self, of: impl Fn(T) -> Result<U>) -> Result<Roles<U>> {
+        let Self { plan, baseline, simplest, naive, oracle } = self;
+        Ok(Roles {
+            plan: of(plan)?,
+            baseline: of(baseline)?,
+            simplest: of(simplest)?,
+            naive: of(naive)?,
+            oracle: of(oracle)?,
+        })
+    }
+}
+
+/// A rule as a plan priced it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Priced<I, R, W> {
+    /// The rule.
+    pub id: I,
+    /// The same in words.
+    pub words: String,
+    /// Whether it kept the limits of the plan.
+    pub kept: bool,
+    /// The amount of each later window, and what else is told of it.
+    pub windows: Vec<(f64, W)>,
+    /// The amount of each block that intervals draw.
+    pub blocks: Vec<f64>,
+    /// What else is told of the rule.
+    pub figures: R,
+}
+
+/// A rule over all later windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RuleOverWindows")]
+pub struct RuleOverWindows<I, R> {
+    /// The rule.
+    pub id: I,
+    /// The same in words.
+    pub words: String,
+    /// What it came to a month of 730.5 hours, in the unit of the trial.
+    pub amount_per_month: f64,
+    /// The same as a share of the baseline.
+    pub of_baseline: f64,
+    /// What it came to beyond the oracle, a share of that.
+    pub regret: f64,
+    /// Whether it kept the limits of the plan.
+    pub kept: bool,
+    /// What else the plan tells of it.
+    #[serde(flatten)]
+    pub figures: R,
+}
+
+/// A rule in a later window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "RuleInWindow")]
+pub struct RuleInWindow<I, W> {
+    /// The rule.
+    pub id: I,
+    /// What it came to in the window, in the unit of the trial.
+    pub amount: f64,
+    /// What else the plan tells of it.
+    #[serde(flatten)]
+    pub figures: W,
+}
+
+/// A window that nothing was chosen on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TrialWindow")]
+pub struct TrialWindow<I, W> {
+    /// From here.
+    pub from: String,
+    /// To here.
+    pub to: String,
+    /// Rules.
+    pub rules: Vec<RuleInWindow<I, W>>,
+}
+
+/// The test of a plan on later windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Trial")]
+pub struct Trial<I, R, W> {
+    /// From where on the rules were chosen.
+    pub chosen_from: String,
+    /// Until where they were chosen, and from where on they are priced.
+    pub split: String,
+    /// Weeks or days that they were chosen on.
+    pub chosen_on: String,
+    /// Unit of amounts.
+    pub unit: String,
+    /// Windows, in order of time.
+    pub windows: Vec<TrialWindow<I, W>>,
+    /// Rules over all of them.
+    pub rules: Vec<RuleOverWindows<I, R>>,
+    /// Which rule is the plan, the baseline, the simplest, the usual and the best with future data.
+    pub roles: Roles<I>,
+    /// What the plan saved, a share of the baseline.
+    pub saving: IntervalEstimate,
+    /// The same a month, in the unit of amounts.
+    pub saving_per_month: IntervalEstimate,
+    /// What the plan saved beyond the simplest rule, a share of the baseline.
+    pub beyond_simplest: IntervalEstimate,
+    /// What intervals draw anew.
+    pub interval: String,
+    /// How many of these there are; of one, nothing is drawn and the interval is none.
+    pub blocks: usize,
+    /// The window in which the plan saved least.
+    pub worst_window: String,
+    /// What it saved there, a share.
+    pub worst_saving: f64,
+    /// Whether intervals draw weeks, and not days.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub draws_weeks: bool,
+    /// What the rules of the roles came to.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub of: Roles<RuleOverWindows<I, R>>,
+}
+
+impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
+    /// Compares rules on the windows after a split; `day` writes a moment as text.
+    ///
+    /// # Errors
+    /// If a rule of the roles is not among the rules, which is a defect.
+    pub fn new(
+        unit: &str,
+        priced: &[Priced<I, R, W>],
+        roles: Roles<I>,
+        split: &WeekSplit,
+        day: &dyn Fn(i64) -> String,
+    ) -> Result<Self> {
+        let found = roles.try_map(|id| {
+            let found = priced.iter().find(|rule| rule.id == id);
+            found.ok_or_else(|| Error::defect(format!("{id:?} was not tested")))
+        })?;
+        let months = split.hours_after() as f64 / MONTH_H;
+        let total = |rule: &Priced<I, R, W>| rule.windows.iter().map(|(amount, _)| amount).sum::<f64>();
+        let (baseline, best) = (total(found.baseline), total(found.oracle));
+        let over = |rule: &Priced<I, R, W>| RuleOverWindows {
+            id: rule.id,
+            words: rule.words.clone(),
+            amount_per_month: total(rule) / months,
+            of_baseline: ratio(total(rule), baseline),
+            regret: ratio(total(rule), best) - 1.0,
+            kept: rule.kept,
+            figures: rule.figures.clone(),
+        };
+        let window = |(at, (from, to)): (usize, &(i64, i64))| {
+            let in_window = |rule: &Priced<I, R, W>| {
+                let (amount, figures) = rule.windows.get(at)?.clone();
+                Some(RuleInWindow { id: rule.id, amount, figures })
+            };
+            TrialWindow { from: day(*from), to: day(*to), rules: priced.iter().filter_map(in_window).collect() }
+        };
+        let blocks = found.plan.blocks.len();
+        let [saving, saving_per_month, beyond_simplest] = interval::drawn(blocks, &|held| {
+            let held: Vec<usize> = held.collect();
+            let sum = |rule: &Priced<I, R, W>| held.iter().filter_map(|at| rule.blocks.get(*at)).sum::<f64>();
+            let (plan, baseline, simplest) = (sum(found.plan), sum(found.baseline), sum(found.simplest));
+            [1.0 - ratio(plan, baseline), (baseline - plan) / months, ratio(simplest, baseline) - ratio(plan, baseline)]
+        });
+        let amount = |rule: &Priced<I, R, W>, at: usize| rule.windows.get(at).map_or(0.0, |(amount, _)| *amount);
+        let saved = |at: usize| 1.0 - ratio(amount(found.plan, at), amount(found.baseline, at));
+        // A window in which neither came to anything says nothing.
+        let worst = (0..split.after.len())
+            .filter(|at| amount(found.plan, *at) != 0.0 || amount(found.baseline, *at) != 0.0)
+            .min_by(|a, b| saved(*a).total_cmp(&saved(*b)))
+            .unwrap_or(0);
+        Ok(Self {
+            chosen_from: day(whole(&split.before).0),
+            split: day(split.split_ms()),
+            chosen_on: split.chosen_on(),
+            unit: unit.to_owned(),
+            windows: split.after.iter().enumerate().map(window).collect(),
+            rules: priced.iter().map(over).collect(),
+            roles,
+            saving,
+            saving_per_month,
+            beyond_simplest,
+            interval: split.interval_in_words(),
+            blocks,
+            worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
+            worst_saving: saved(worst),
+            draws_weeks: draws_weeks(&split.after),
+            of: found.try_map(|rule| Ok(over(rule)))?,
+        })
+    }
+
+    /// A rule over all windows, if it was tested.
+    pub fn rule(&self, id: I) -> Option<&RuleOverWindows<I, R>> {
+        self.rules.iter().find(|rule| rule.id == id)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) mod tests {
+    use tracecast_analytics::time::DAY_MS;
+
+    use super::*;
+
+    /// Rules are numbers: 0 the baseline, 1 the simplest, 2 the plan, 3 the oracle; each came to so much on two days.
+    pub(crate) fn trial(amounts: [[f64; 2]; 4]) -> Trial<usize, (), ()> {
+        let priced: Vec<Priced<usize, (), ()>> = (0..4)
+            .zip(amounts)
+            .map(|(id, days)| Priced {
+                id,
+                words: format!("rule {id}"),
+                kept: true,
+                windows: days.map(|day| (day, ())).to_vec(),
+                blocks: days.to_vec(),
+                figures: (),
+            })
+            .collect();
+        let roles = Roles { plan: 2, baseline: 0, simplest: 1, naive: 1, oracle: 3 };
+        let split = WeekSplit::of((0, 6 * DAY_MS), None).unwrap();
+        Trial::new("EUR", &priced, roles, &split, &|ms| format!("day {}", ms / DAY_MS)).unwrap()
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let trial = trial([[100.0, 100.0], [90.0, 90.0], [60.0, 80.0], [50.0, 80.0]]);
+        assert!((trial.saving.value - 0.3).abs() < 1e-12 && (trial.beyond_simplest.value - 0.2).abs() < 1e-12);
+        assert!((trial.saving.low - 0.2).abs() < 1e-12 && (trial.saving.high - 0.4).abs() < 1e-12);
+        assert_eq!((trial.worst_window.as_str(), trial.windows.len(), trial.blocks), ("day 5", 2, 2));
+        assert!((trial.worst_saving - 0.2).abs() < 1e-12);
+        assert!((trial.of.plan.of_baseline - 0.7).abs() < 1e-12 && trial.of.plan.amount_per_month > 0.0);
+        assert!((trial.of.plan.regret - (140.0 / 130.0 - 1.0)).abs() < 1e-12);
+    }
+}
