@@ -58,8 +58,8 @@ fn the_sample_is_planned() {
     }
     // All on demand is what it is in the plan of a fleet.
     let fleet = json(&stdout(&tracecast(&[&fleet::SAMPLE[..], &["--format", "json"]].concat())));
-    let steady = fleet["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == "on_demand").unwrap();
-    let (a, b) = (number(&steady["cost_per_month"]), number(&rule("on_demand")["amount_per_month"]));
+    let steady = fleet["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == "on_demand").unwrap();
+    let (a, b) = (number(&steady["amount_per_month"]), number(&rule("on_demand")["amount_per_month"]));
     assert!((a - b).abs() < 1e-6 * a, "{a} {b}");
     // The pools add up, and a tighter target is never cheaper.
     let pools = answer["pools"].as_array().unwrap();

@@ -60,7 +60,7 @@ fn number(value: &Value) -> f64 {
 }
 
 fn rule<'a>(answer: &'a Value, name: &str) -> &'a Value {
-    answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == name).unwrap()
+    answer["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == name).unwrap()
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn the_sample_is_planned() {
     let output = tracecast(&[&SAMPLE[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!((&answer["schema"], &answer["aim"]), (&Value::from("plan-defer/1"), &Value::from("carbon")));
-    let by = answer["held_out"]["by"].as_array().unwrap();
+    assert_eq!((&answer["schema"], &answer["aim"]), (&Value::from("plan-defer/2"), &Value::from("carbon")));
+    let by = answer["trial"]["rules"].as_array().unwrap();
     let kwh = number(&rule(&answer, "now")["kwh_per_month"]);
     for told in by {
-        let name = told["by"].as_str().unwrap();
+        let name = told["id"].as_str().unwrap();
         assert_eq!(told["waits"]["jobs"], by[0]["waits"]["jobs"], "{name}");
         assert!(number(&told["waits"]["longest_s"]) <= 86_400.0, "{told}");
         // Who does not pause draws as much as at once, and emits no less than what knows all.
@@ -80,11 +80,11 @@ fn the_sample_is_planned() {
         let pauses = ["two_thresholds", "hours"].contains(&name);
         assert!((drawn - kwh).abs() < 1e-6 * kwh || (pauses && drawn > kwh), "{told}");
         assert!(number(&told["regret"]) >= -1e-9 || pauses || name == "free_oracle", "{told}");
-        assert!(number(&told["of_now"]) >= number(&rule(&answer, "free_oracle")["of_now"]) - 1e-9, "{told}");
+        assert!(number(&told["of_baseline"]) >= number(&rule(&answer, "free_oracle")["of_baseline"]) - 1e-9, "{told}");
     }
-    assert_eq!(number(&rule(&answer, "now")["of_now"]), 1.0);
-    let saved = 1.0 - number(&rule(&answer, "plan")["of_now"]);
-    assert!((saved - number(&answer["held_out"]["saving"]["value"])).abs() < 1e-9);
+    assert_eq!(number(&rule(&answer, "now")["of_baseline"]), 1.0);
+    let saved = 1.0 - number(&rule(&answer, "plan")["of_baseline"]);
+    assert!((saved - number(&answer["trial"]["saving"]["value"])).abs() < 1e-9);
     assert_eq!(answer["recommendation"].is_null(), answer["verdict"] != "advised");
 }
 
@@ -103,15 +103,15 @@ fn jobs_of_the_night_wait_for_the_clean_hours() {
     // At once a day emits 6 × 100 and 18 × 400 g. With any wait allowed, all run in clean hours: 2,400 of 7,800.
     let all = planned(&["--mean-wait", "24h"]);
     assert_eq!(all["verdict"], "advised", "{}", all["action"]);
-    assert!((number(&all["held_out"]["saving"]["value"]) - (1.0 - 2_400.0 / 7_800.0)).abs() < 1e-9);
-    assert_eq!(number(&rule(&all, "oracle")["of_now"]), number(&rule(&all, "plan")["of_now"]));
+    assert!((number(&all["trial"]["saving"]["value"]) - (1.0 - 2_400.0 / 7_800.0)).abs() < 1e-9);
+    assert_eq!(number(&rule(&all, "oracle")["of_baseline"]), number(&rule(&all, "plan")["of_baseline"]));
     // Waits from 17:00 to 10:00 are 18, 17 … 1 hours: 171 of 24 jobs.
     assert!((number(&rule(&all, "plan")["waits"]["mean_s"]) - 171.0 / 24.0 * 3_600.0).abs() < 1e-6);
     assert_eq!(all["recommendation"]["harmed"][0]["who"], "jobs of 1 GPU");
     // A mean wait of an hour is kept, in the halves that it was chosen on and beyond.
     let short = planned(&["--mean-wait", "1h"]);
     assert!(number(&rule(&short, "plan")["waits"]["mean_s"]) <= 3_600.0);
-    assert!(number(&short["held_out"]["saving"]["value"]) < number(&all["held_out"]["saving"]["value"]));
+    assert!(number(&short["trial"]["saving"]["value"]) < number(&all["trial"]["saving"]["value"]));
     // Where nobody may wait, nothing is to be changed.
     let none = planned(&["--mean-wait", "0s"]);
     assert_eq!((&none["verdict"], &none["recommendation"]), (&Value::from("nothing_better"), &Value::Null));
@@ -210,9 +210,9 @@ fn classes_are_of_time_limits_as_a_scheduler_knows_them() {
     assert_eq!((&by_limit["verdict"], &by_limit["class_by"]), (&Value::from("advised"), &Value::from("limit")));
     assert_eq!(classes(&by_limit), ["1, 6 to 24 h"]);
     // Of a day's jobs those of 7:00 and 23:00 have no limit and emit 400 g, that of 15:00 100 g: 3,000 g of 7,800 remain.
-    let saved = number(&by_limit["held_out"]["saving"]["value"]);
+    let saved = number(&by_limit["trial"]["saving"]["value"]);
     assert!((saved - (1.0 - (22.0 * 100.0 + 2.0 * 400.0) / 7_800.0)).abs() < 1e-9, "{saved}");
-    let known = &rule(&by_limit, "oracle")["of_now"];
+    let known = &rule(&by_limit, "oracle")["of_baseline"];
     assert!((number(known) - (1.0 - saved)).abs() < 1e-9, "nor do they wait where all is known: {known}");
     // Over all weeks, the first days wait for nothing, as no hours came before them.
     let over_all = number(&by_limit["plan_saves"]);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tracecast_planner::defer::answer::{DeferAim, DeferAnswer, DeferHours, DeferRequest};
+use tracecast_planner::defer::answer::{DeferAim, DeferHours, DeferRequest, plan};
 use tracecast_planner::defer::emit;
 use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
@@ -66,7 +66,7 @@ fn emitted(folder: &Path, first_h: i64, differ: bool) -> Vec<Emitted> {
         class_by: None,
         predictions: None,
     };
-    let answer = DeferAnswer::of(&trace, &hours, "lab".to_owned(), &request).unwrap();
+    let answer = plan(&trace, &hours, "lab".to_owned(), &request).unwrap();
     let mut files = emit::slurm(&answer).unwrap();
     files.push(emit::table(&answer).unwrap());
     files

@@ -8,7 +8,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::defer::answer::{DeferAim, DeferAnswer, DeferHours, DeferRequest};
+use tracecast_planner::defer::answer::{self as defer, DeferAim, DeferHours, DeferRequest};
 use tracecast_planner::defer::emit;
 use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::job::DeferClassBy;
@@ -253,7 +253,7 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
         predictions,
     };
     let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
-    let answer = DeferAnswer::of(&trace, &hours, title, &request)?;
+    let answer = defer::plan(&trace, &hours, title, &request)?;
     drop(clock);
     let refused = match &answer.recommendation {
         None => Some(format!("waiting is not advised. {}", answer.action)),
@@ -269,5 +269,5 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
         })
     };
     asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || defer::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -9,7 +9,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{CarbonFile, Method};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::fleet::answer::{FleetAnswer, FleetRequest};
+use tracecast_planner::fleet::answer::{self as fleet, FleetRequest};
 use tracecast_planner::fleet::carbon::{FleetCarbonRequest, FleetGrid};
 use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
@@ -277,7 +277,7 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
         carbon,
     };
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
-    let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
+    let answer = fleet::plan(&trace, &offers, title, &request)?;
     drop(clock);
     let refused = answer.recommendation.is_none().then(|| {
         format!(
@@ -292,5 +292,5 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
         })
     };
     asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || fleet::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -29,7 +29,7 @@ pub fn report<I, R, W, B>(
 /// What the plan (or mix) saved on the later windows, in a sentence; `against` is the baseline in words, `beside` is put after the saving.
 pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
     format!(
-        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than the best with hindsight, and saved least from {} on: {}.",
+        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than “{}”, and saved least from {} on: {}.",
         trial.chosen_on,
         to_the_minute(&trial.split),
         format::counted(trial.windows.len() as u64, "window", "windows"),
@@ -37,6 +37,7 @@ pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside:
         saving_interval(trial),
         if trial.blocks > 1 { trial.interval.as_str() } else { "no interval: there is one to draw from" },
         format::percent(trial.of.plan.regret),
+        trial.of.oracle.words,
         to_the_minute(&trial.worst_window),
         format::percent(trial.worst_saving)
     )
@@ -66,13 +67,15 @@ pub fn rules<I, R, W>(
     let first = [amount.as_str(), "Of the baseline", "Beyond hindsight"].map(Column::number);
     let head = [vec![Column::text("Rule")], first.to_vec(), vec![Column::text("Limits")], columns].concat();
     let mut table = ReportTable::new("Chosen before, priced after", head);
+    // Small sites save less than a whole unit.
+    let digits = if trial.of.baseline.amount_per_month.abs() < 100.0 { 2 } else { 0 };
     table.rows = trial
         .rules
         .iter()
         .map(|rule| {
             let first = vec![
                 rule.words.as_str().into(),
-                Cell::float(rule.amount_per_month, 0),
+                Cell::float(rule.amount_per_month, digits),
                 Cell::Percent(rule.of_baseline),
                 Cell::Percent(rule.regret),
                 if rule.kept { "kept" } else { "missed" }.into(),

@@ -139,7 +139,7 @@ pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<As
         ),
         Verdict::NoSaving => (drawn, "the interval of the saving holds none that would be worth it"),
     };
-    Some(Assurance { confidence, lowered_by: Vec::new(), risk: format!("That nothing should change: {why}.") })
+    Some(Assurance { confidence, lowered_by: Vec::new(), risk: format!("It is of changing nothing: {why}.") })
 }
 
 #[cfg(test)]

@@ -31,8 +31,6 @@ pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
 
 /// How long jobs waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-// The name that it has in the schema of `plan defer`.
-#[schemars(rename = "DeferWaits")]
 pub struct WaitSummary {
     /// Jobs.
     pub jobs: u64,

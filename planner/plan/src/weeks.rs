@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use tracecast_analytics::report::{Cell, Column, ReportTable, format};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS, to_the_minute};
 
 use super::interval;
@@ -141,32 +141,6 @@ pub fn blocks(stretches: &[Moments]) -> Vec<Range<usize>> {
     }
     let days = |hours: Range<usize>| hours.clone().step_by(24).map(move |from| from..(from + 24).min(hours.end));
     hours(stretches).into_iter().flat_map(days).collect()
-}
-
-/// A table of rules window by window, of what the windows hold: from, to, rule, amount in `unit`, and mean wait in seconds.
-pub fn windows_table<'a>(unit: &str, rows: impl Iterator<Item = (&'a str, &'a str, &'a str, f64, f64)>) -> ReportTable {
-    let mut table = ReportTable::new(
-        "Window by window",
-        vec![
-            Column::text("From"),
-            Column::text("To"),
-            Column::text("Rule"),
-            Column::number(unit),
-            Column::number("Mean wait"),
-        ],
-    );
-    table.rows = rows
-        .map(|(from, to, rule, amount, wait_s)| {
-            vec![
-                to_the_minute(from).into(),
-                to_the_minute(to).into(),
-                rule.into(),
-                Cell::float(amount, 0),
-                Cell::Duration(wait_s),
-            ]
-        })
-        .collect();
-    table
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS, Zone};
-use tracecast_analytics::trace::{SourceRecord, Trace};
+use tracecast_analytics::trace::Trace;
 
 use super::cost::DeferPrices;
 use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_jobs};
@@ -28,14 +28,18 @@ use crate::error::{Error, Result};
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::{OfferPool, Offers};
 use crate::market::predicted::{predictions, within_twice};
-use crate::plan::Recommendation;
+use crate::plan::answer::{Answer, Head, answer};
+use crate::plan::trial::Trial;
+use crate::plan::verdict::{Verdict, judge};
 use crate::plan::waits::WaitSummary;
 use crate::plan::weeks::{Moments, WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
 
+pub use render::report;
+
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-defer/1";
+pub const SCHEMA: &str = "plan-defer/2";
 /// Power of a GPU and its part of the node where neither the user nor readings tell it, kW.
 pub const ASSUMED_KW: f64 = 0.3;
 
@@ -120,53 +124,26 @@ pub struct DeferPlan {
     pub classes: Vec<DeferClass>,
 }
 
-/// A rule over all later windows.
+/// What is told of a rule over all later windows, beside its amount.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeferRuleOverWindows {
-    /// The rule.
-    pub by: DeferRule,
-    /// The same in words.
-    pub what: String,
+pub struct DeferFigures {
     /// What it chose.
     pub chosen: DeferPlan,
     /// Whether it knows what nobody can.
     pub knows: bool,
-    /// Carbon in kg, or money for electricity, a month.
-    pub amount_per_month: f64,
-    /// The same as a share of starting at once.
-    pub of_now: f64,
-    /// What it came to beyond all known and all waiting, a share of that.
-    pub regret: f64,
     /// Energy a month, kWh.
     pub kwh_per_month: f64,
     /// Waits of the later jobs.
     pub waits: WaitSummary,
-    /// Whether their mean is within the target.
-    pub kept: bool,
     /// What it cost; none without prices.
     pub cost: Option<DeferCost>,
 }
 
-/// A rule in a window.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeferRuleInWindow {
-    /// The rule.
-    pub by: DeferRule,
-    /// Carbon in kg, or money.
-    pub amount: f64,
+/// What is told of a rule in a window, beside its amount.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct DeferInWindow {
     /// Mean wait of the jobs submitted in it, seconds.
     pub mean_wait_s: f64,
-}
-
-/// A window that nothing was chosen on.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeferWindow {
-    /// From here.
-    pub from: String,
-    /// To here.
-    pub to: String,
-    /// Rules.
-    pub by: Vec<DeferRuleInWindow>,
 }
 
 /// The later jobs of a size, under the plan.
@@ -180,43 +157,6 @@ pub struct DeferSize {
     pub saved: f64,
     /// Their share of what all jobs emit or cost at once.
     pub of_all: f64,
-}
-
-/// The test on later windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeferHeldOut {
-    /// From where on the plan was chosen.
-    pub chosen_from: String,
-    /// Until where it was chosen, and from where on it is told.
-    pub split: String,
-    /// Weeks or days that it was chosen on.
-    pub chosen_on: String,
-    /// Jobs that it was chosen on.
-    pub earlier_jobs: u64,
-    /// Windows, in order of time.
-    pub windows: Vec<DeferWindow>,
-    /// Rules over all of them.
-    pub by: Vec<DeferRuleOverWindows>,
-    /// What the plan saved of starting at once, a share.
-    pub saving: IntervalEstimate,
-    /// The same a month, kg or money.
-    pub saving_per_month: IntervalEstimate,
-    /// Mean wait under the plan, seconds.
-    pub mean_wait_s: IntervalEstimate,
-    /// What intervals draw anew.
-    pub interval: String,
-    /// Whether these are weeks.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub(super) drawn_weeks: bool,
-    /// The window in which the plan saved least.
-    pub worst_window: String,
-    /// What it saved there, a share.
-    pub worst_saving: f64,
-    /// Later jobs by size, under the plan.
-    pub sizes: Vec<DeferSize>,
-    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
-    pub predicted_within_twice: f64,
 }
 
 /// How well hours to come are forecast.
@@ -312,33 +252,15 @@ impl NextDay {
     }
 }
 
-/// Whether the plan is advised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DeferVerdict {
-    /// It is.
-    Advised,
-    /// No: on later windows it did not save enough, or chance alone may have saved it.
-    NoSaving,
-    /// No: on later windows jobs waited longer on average than asked.
-    WaitsTooLong,
-    /// No: on later windows it cost more than it may.
-    CostsMore,
-    /// No: starting at once costs nothing, or earns, so there is no share to save.
-    NothingToSave,
-    /// No: no waiting was found that saves anything within the target.
-    NothingBetter,
-}
+/// The test on later windows. Amounts are carbon in kg, or money for electricity; the limits that rules keep are the mean wait asked for and, where GPUs have prices, the cost.
+pub type DeferTrial = Trial<DeferRule, DeferFigures, DeferInWindow>;
 
 /// The answer.
+pub type DeferAnswer = Answer<DeferRule, DeferFigures, DeferInWindow, DeferBody>;
+
+/// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct DeferAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
+pub struct DeferBody {
     /// What is to be low.
     pub aim: DeferAim,
     /// Unit of amounts: kg, or a currency.
@@ -365,26 +287,24 @@ pub struct DeferAnswer {
     pub checkpoint_s: f64,
     /// How much more than starting at once a plan may cost, a share.
     pub most_cost: f64,
-    /// The test on later windows.
-    pub held_out: DeferHeldOut,
+    /// Jobs that the plan was chosen on.
+    pub earlier_jobs: u64,
+    /// Mean wait of the later jobs under the plan, seconds.
+    pub mean_wait_s: IntervalEstimate,
+    /// Later jobs by size, under the plan.
+    pub sizes: Vec<DeferSize>,
+    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
+    pub predicted_within_twice: f64,
     /// How well hours are forecast.
     pub forecasts: Vec<ForecastScore>,
     /// Amount, mean wait and cost on the earlier windows, of which none is better in all.
     pub front: Vec<DeferFrontPoint>,
-    /// Whether the plan is advised.
-    pub verdict: DeferVerdict,
     /// How jobs to come are deferred, chosen on all windows.
     pub plan: DeferPlan,
     /// What that saves on the windows that it was chosen on, a share.
     pub plan_saves: f64,
     /// What to set for the day to come; none where waiting is not advised, and with hours of another year.
     pub next_day: Option<NextDay>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// The recommendation, if the plan is advised.
-    pub recommendation: Option<Recommendation>,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
 }
 
 /// The JSON Schema of [`DeferAnswer`].
@@ -447,108 +367,103 @@ fn shifted(split: &WeekSplit, by_ms: i64) -> WeekSplit {
     WeekSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
 }
 
-impl DeferAnswer {
-    /// Plans for the jobs of a trace.
-    ///
-    /// # Errors
-    /// If there are no GPU jobs, the hours are of another time, predictions are of other jobs, GPU types are not offered, or there are too few days to choose on or to tell.
-    pub fn of(trace: &Trace, hours: &DeferHours, title: String, request: &DeferRequest) -> Result<Self> {
-        let facts = JobFacts::of(trace);
-        let open = one_type(&facts);
-        let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
-        let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
-        let span = jobs.span()?;
-        assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
-        if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
-            assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
-        }
-        let trace_split = WeekSplit::of(span, request.eval_from_ms)?;
-        let shift_ms = request.shift_weeks * WEEK_MS;
-        let split = shifted(&trace_split, shift_ms);
-        let all = jobs.unwaited(i64::MAX);
-        let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
-        let terms = &request.terms;
-        let prices = request.energy.as_ref().map(|(prices, _)| prices);
-        let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::of(&facts, &all));
-        let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
-        let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
-        if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0
-        {
-            return Err(Error::NothingToEvaluate(
-                "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted".to_owned(),
-            ));
-        }
-        let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
-        let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
-        let later = later_jobs(&taken.jobs, &split);
-        let prices = match &request.prices {
-            Some((offers, reserved)) => Some(DeferPrices::of(offers, &all, *reserved)?),
-            None => None,
-        };
-        let value = match hours.aim {
-            DeferAim::Carbon => HourValue::Carbon,
-            DeferAim::Price => HourValue::Price,
-        };
-        let units = Units { value, gpu_kw: request.gpu_kw.0, aim: hours.aim };
-        let each = units.kwh() / HourValue::Price.parts();
-        let case = DeferCase {
-            series: &hours.series,
-            earlier: &earlier,
-            later: &later,
-            split: &split,
-            terms,
-            prices: prices.as_ref(),
-            energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
-        };
-        let engine = case.engine(whole(&split.before), &earlier);
-        let tested = case.test(&engine).map_err(|error| assumed::with_notes(error, &hours.notes))?;
-        let zone = Zone::named(&trace.zone)?;
-        let day = |ms: i64| zone.rfc3339(ms);
-        let near = within_twice(&all, &predicted_s, trace_split.split_ms());
-        let windows = tested::LaterWindows { units, split: &split, trace_split: &trace_split, terms, day: &day };
-        let held_out = windows.held_out(&tested, earlier.len() as u64, near)?;
-        let forward = forward::plan(&case, &taken.jobs, &units)?;
-        let currency = request.energy.as_ref().map(|(_, currency)| currency.clone());
-        let currency = request.prices.as_ref().map(|(offers, _)| offers.currency.clone()).or(currency);
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, class_by, &taken), &day),
-            aim: hours.aim,
-            unit: hours.currency.clone().unwrap_or_else(|| "kg".to_owned()),
-            currency,
-            gpu_kw: request.gpu_kw.0,
-            gpu_kw_source: request.gpu_kw.1.clone(),
-            shift_weeks: request.shift_weeks,
-            jobs_without_value: taken.without_value,
-            jobs: taken.jobs.len() as u64,
-            class_by,
-            max_wait_s: terms.most_ms as f64 / 1e3,
-            target_mean_wait_s: terms.target_ms / 1e3,
-            checkpoint_s: terms.resume_ms as f64 / 1e3,
-            most_cost: terms.most_cost,
-            forecasts: windows.forecasts(&case),
-            front: windows.front(&tested),
-            held_out,
-            verdict: DeferVerdict::Advised,
-            plan: forward.plan,
-            plan_saves: forward.saves,
-            next_day: forward.next_day,
-            action: String::new(),
-            recommendation: None,
-            sources: trace.sources.clone(),
-        };
-        answer.verdict = answer.judge();
-        if answer.verdict != DeferVerdict::Advised || answer.shift_weeks != 0 {
-            answer.next_day = None;
-        }
-        answer.action = answer.act();
-        answer.recommendation = answer.recommend().map(Recommendation::weighed);
-        Ok(answer)
+/// Plans for the jobs of a trace.
+///
+/// # Errors
+/// If there are no GPU jobs, the hours are of another time, predictions are of other jobs, GPU types are not offered, or there are too few days to choose on or to tell.
+pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferRequest) -> Result<DeferAnswer> {
+    let facts = JobFacts::of(trace);
+    let open = one_type(&facts);
+    let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
+    let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+    let span = jobs.span()?;
+    assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
+    if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
+        assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
     }
-
-    /// A rule over all windows.
-    pub fn rule(&self, by: DeferRule) -> Option<&DeferRuleOverWindows> {
-        self.held_out.by.iter().find(|rule| rule.by == by)
+    let trace_split = WeekSplit::of(span, request.eval_from_ms)?;
+    let shift_ms = request.shift_weeks * WEEK_MS;
+    let split = shifted(&trace_split, shift_ms);
+    let all = jobs.unwaited(i64::MAX);
+    let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
+    let terms = &request.terms;
+    let prices = request.energy.as_ref().map(|(prices, _)| prices);
+    let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::of(&facts, &all));
+    let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
+    let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
+    if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
+        return Err(Error::NothingToEvaluate(
+            "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
+                .to_owned(),
+        ));
     }
+    let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
+    let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
+    let later = later_jobs(&taken.jobs, &split);
+    let prices = match &request.prices {
+        Some((offers, reserved)) => Some(DeferPrices::of(offers, &all, *reserved)?),
+        None => None,
+    };
+    let value = match hours.aim {
+        DeferAim::Carbon => HourValue::Carbon,
+        DeferAim::Price => HourValue::Price,
+    };
+    let units = Units { value, gpu_kw: request.gpu_kw.0, aim: hours.aim };
+    let each = units.kwh() / HourValue::Price.parts();
+    let case = DeferCase {
+        series: &hours.series,
+        earlier: &earlier,
+        later: &later,
+        split: &split,
+        terms,
+        prices: prices.as_ref(),
+        energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
+    };
+    let engine = case.engine(whole(&split.before), &earlier);
+    let tested = case.test(&engine).map_err(|error| assumed::with_notes(error, &hours.notes))?;
+    let zone = Zone::named(&trace.zone)?;
+    let day = |ms: i64| zone.rfc3339(ms);
+    let near = within_twice(&all, &predicted_s, trace_split.split_ms());
+    let windows = tested::LaterWindows { units, split: &split, trace_split: &trace_split, terms, day: &day };
+    let trial = windows.trial(&tested, hours.currency.as_deref().unwrap_or("kg"))?;
+    let (mean_wait_s, sizes) = windows.waits(&tested);
+    let forward = forward::plan(&case, &taken.jobs, &units)?;
+    let currency = request.energy.as_ref().map(|(_, currency)| currency.clone());
+    let currency = request.prices.as_ref().map(|(offers, _)| offers.currency.clone()).or(currency);
+    let verdict = judge(&trial, &advise::judged(&trial, &forward.plan));
+    let is_written = verdict == Verdict::Advised && request.shift_weeks == 0;
+    let body = DeferBody {
+        aim: hours.aim,
+        unit: trial.unit.clone(),
+        currency,
+        gpu_kw: request.gpu_kw.0,
+        gpu_kw_source: request.gpu_kw.1.clone(),
+        shift_weeks: request.shift_weeks,
+        jobs_without_value: taken.without_value,
+        jobs: taken.jobs.len() as u64,
+        class_by,
+        max_wait_s: terms.most_ms as f64 / 1e3,
+        target_mean_wait_s: terms.target_ms / 1e3,
+        checkpoint_s: terms.resume_ms as f64 / 1e3,
+        most_cost: terms.most_cost,
+        earlier_jobs: earlier.len() as u64,
+        mean_wait_s,
+        sizes,
+        predicted_within_twice: near,
+        forecasts: windows.forecasts(&case),
+        front: windows.front(&tested),
+        plan: forward.plan,
+        plan_saves: forward.saves,
+        next_day: forward.next_day.filter(|_| is_written),
+    };
+    let head = Head {
+        schema: SCHEMA,
+        title,
+        cautions: Vec::new(),
+        notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, class_by, &taken), &day),
+        sources: trace.sources.clone(),
+    };
+    let action = advise::act(&trial, &body, verdict);
+    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), change))
 }

@@ -55,6 +55,7 @@ local may_wait = job_desc.script and begin <= now and (not deadline or deadline 
 
 fn day(answer: &DeferAnswer) -> Result<&NextDay> {
     answer
+        .body
         .next_day
         .as_ref()
         .ok_or_else(|| Error::NotEmitted("waiting is not advised, so there is nothing to set".to_owned()))
@@ -71,12 +72,12 @@ fn seconds(day: &NextDay) -> (i64, i64) {
 }
 
 fn unit(answer: &DeferAnswer) -> String {
-    match answer.aim {
+    match answer.body.aim {
         DeferAim::Carbon => "g/kWh".to_owned(),
         // The currency is from the heading of a file, and stands in a script.
         DeferAim::Price => {
             let plain = |of: &char| of.is_alphanumeric() || *of == '€';
-            format!("{}/kWh", answer.unit.chars().filter(plain).collect::<String>())
+            format!("{}/kWh", answer.body.unit.chars().filter(plain).collect::<String>())
         }
     }
 }
@@ -95,7 +96,7 @@ pub fn table(answer: &DeferAnswer) -> Result<Emitted> {
 }
 
 fn starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String {
-    let class = answer.class_by.column();
+    let class = answer.body.class_by.column();
     let mut text = format!("submitted_utc,gpus,{class},start_utc,expected_at_submission,expected_at_start\n");
     for (at, expected) in table.expected.iter().enumerate().take(24) {
         for class in &table.starts {
@@ -114,9 +115,9 @@ fn starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String {
 }
 
 fn limits(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
-    let class = answer.class_by.column();
+    let class = answer.body.class_by.column();
     let mut text = format!("from_utc,to_utc,gpus,{class},start_at_or_below,unit,longest_wait_s\n");
-    for class in &answer.plan.classes {
+    for class in &answer.body.plan.classes {
         text.push_str(&format!(
             "{},{},{},{},{},{},{}\n",
             format_rfc3339(day.first_ms()),
@@ -211,7 +212,7 @@ fn lua_starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String 
         "Starts of jobs that are submitted on the day from {} on, as forecast by {}.",
         day.from, table.by
     )];
-    said.extend(into_slurm(answer.class_by));
+    said.extend(into_slurm(answer.body.class_by));
     let mut lua = head(answer, "--", &said);
     lua.push_str("local starts = {\n");
     for class in &table.starts {
@@ -245,10 +246,10 @@ fn lua_holds(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
         ),
         format!("Slurm's user must be able to read {OPEN_UNTIL}, which defer_release.sh writes."),
     ];
-    said.extend(into_slurm(answer.class_by));
+    said.extend(into_slurm(answer.body.class_by));
     let mut lua = head(answer, "--", &said);
     lua.push_str("local waits = {\n");
-    for class in &answer.plan.classes {
+    for class in &answer.body.plan.classes {
         lua.push_str(&format!("  [\"{}, {}\"] = {},\n", class.size.id(), class.runs, class.most_wait_s));
     }
     lua.push_str("}\n");
@@ -302,7 +303,7 @@ fn release(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
         format!("It needs to write {OPEN_UNTIL} and to run scontrol as an operator."),
     ];
     // A value far below all that were seen is in another unit, or a gap of the feed.
-    let least = if answer.aim == DeferAim::Carbon { limit.lowest / 10.0 } else { f64::MIN };
+    let least = if answer.body.aim == DeferAim::Carbon { limit.lowest / 10.0 } else { f64::MIN };
     format!(
         "#!/bin/sh\n{}set -u\n\
          limit={}\n\

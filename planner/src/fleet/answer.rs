@@ -14,25 +14,28 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::time::Zone;
-use tracecast_analytics::trace::{SourceRecord, Trace};
+use tracecast_analytics::trace::Trace;
 
 use super::carbon::{FleetCarbon, FleetCarbonRequest, carbon};
-use super::heldout::{KnownOffers, Spent, TestedRule, test};
+use super::heldout::{KnownOffers, Spent, TestedRule, planned_uncommitted, test};
 use super::rule::FleetRule;
 use super::stress::ZoneLoss;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::purchase::BoughtAs;
 use crate::market::supply::SupplyOptions;
+use crate::plan::answer::{Answer, Head, answer};
 use crate::plan::checkpoint::CheckpointCosts;
-use crate::plan::interval::ratio;
 use crate::plan::money::MONTH_H;
-use crate::plan::weeks::{WeekSplit, draws_weeks, whole};
-use crate::plan::{Confidence, Recommendation, interval};
+use crate::plan::trial::{Priced, Roles, Trial};
+use crate::plan::verdict::{Verdict, is_simpler_next, judge};
+use crate::plan::weeks::{WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
 
+pub use render::report;
+
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-fleet/1";
+pub const SCHEMA: &str = "plan-fleet/2";
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,84 +116,24 @@ pub struct FleetMixRow {
     pub cost_per_month: f64,
 }
 
-/// What a rule cost in a window.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FleetRuleInWindow {
-    /// The rule.
-    pub by: FleetRule,
-    /// What the window cost.
-    pub cost: f64,
-    /// GPU-hours that nothing served.
-    pub waiting_gpu_hours: f64,
-}
-
-/// A window that nothing was chosen on.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FleetWindow {
-    /// From here.
-    pub from: String,
-    /// To here.
-    pub to: String,
-    /// Rules.
-    pub by: Vec<FleetRuleInWindow>,
-}
-
-/// A rule over all windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FleetRuleOverWindows {
-    /// The rule.
-    pub by: FleetRule,
-    /// The same in words.
-    pub what: String,
+/// What is told of a rule over all windows, beside its cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct FleetFigures {
     /// GPUs that it committed to.
     pub committed_gpus: f64,
     /// Share of these that was in use; none without any.
     pub committed_used: Option<f64>,
-    /// What it cost a month.
-    pub cost_per_month: f64,
-    /// The same as a share of all on demand.
-    pub of_on_demand: f64,
-    /// What it cost beyond the best mix with hindsight, a share of that.
-    pub regret: f64,
     /// GPU-hours that nothing served.
     pub waiting_gpu_hours: f64,
     /// What it emitted a month, kg; nothing where that is not asked for.
     pub carbon_kg_per_month: Option<f64>,
 }
 
-/// The test on later windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FleetHeldOut {
-    /// From where on the mix was chosen.
-    pub chosen_from: String,
-    /// Until where it was chosen, and from where on it is priced.
-    pub split: String,
-    /// Weeks or days that it was chosen on.
-    pub chosen_on: String,
-    /// Windows, in order of time.
-    pub windows: Vec<FleetWindow>,
-    /// Rules over all of them.
-    pub by: Vec<FleetRuleOverWindows>,
-    /// What the mix saved of all on demand, a share.
-    pub saving: IntervalEstimate,
-    /// The same, money a month.
-    pub saving_per_month: IntervalEstimate,
-    /// What reserving adds to that: what the mix saved beyond nothing reserved, a share of all on demand.
-    pub reserving: IntervalEstimate,
-    /// What intervals draw anew.
-    pub interval: String,
-    /// Whether these are weeks.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub(super) drawn_weeks: bool,
-    /// Months of the record that the mix was chosen and priced on.
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub(super) months: f64,
-    /// The window in which the mix saved least.
-    pub worst_window: String,
-    /// What it saved there, a share.
-    pub worst_saving: f64,
+/// What is told of a rule in a window, beside its cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct FleetInWindow {
+    /// GPU-hours that nothing served.
+    pub waiting_gpu_hours: f64,
 }
 
 /// From which use on a commitment is worth it.
@@ -240,33 +183,15 @@ pub struct FleetBuying {
     pub cost_per_month: f64,
 }
 
-/// Whether the mix is advised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FleetVerdict {
-    /// It is.
-    Advised,
-    /// No: on later windows it did not save enough, or chance alone may have saved it.
-    NoSaving,
-    /// No: on later windows, reserving nothing cost less.
-    ReservingLost,
-    /// No: on later windows it left more work without GPUs than all on demand.
-    MoreWaits,
-    /// Not by cost: all on demand leaves work without GPUs that the mix serves, so what they cost cannot be compared.
-    ServesMore,
-    /// No: all on demand is the cheapest mix already.
-    NothingBetter,
-}
+/// The test on later windows. The limit that rules keep is to leave no more work without GPUs than all on demand.
+pub type FleetTrial = Trial<FleetRule, FleetFigures, FleetInWindow>;
 
 /// The answer.
+pub type FleetAnswer = Answer<FleetRule, FleetFigures, FleetInWindow, FleetBody>;
+
+/// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct FleetAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
+pub struct FleetBody {
     /// Currency of all money.
     pub currency: String,
     /// The offers file.
@@ -279,10 +204,8 @@ pub struct FleetAnswer {
     pub scale: f64,
     /// What jobs need, pool by pool.
     pub demand: Vec<FleetDemand>,
-    /// The test on later windows.
-    pub held_out: FleetHeldOut,
-    /// Whether the mix is advised.
-    pub verdict: FleetVerdict,
+    /// Whether the mix reserves nothing, as what reserving adds may be chance.
+    pub reserves_nothing: bool,
     /// The mix to come.
     pub mix: Vec<FleetMixRow>,
     /// What it costs a month, on all weeks of the record.
@@ -303,14 +226,10 @@ pub struct FleetAnswer {
     pub buying: Option<FleetBuying>,
     /// Carbon, and the front of cost and carbon; nothing where that is not asked for.
     pub carbon: Option<FleetCarbon>,
-    /// How sure the advice is, also where it is to change nothing; nothing where what may wait has to be decided first.
-    pub confidence: Option<Confidence>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// The recommendation, if the mix is advised.
-    pub recommendation: Option<Recommendation>,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
+    /// Months of the record that the mix was chosen and priced on.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) record_months: f64,
     /// The trace's zone, in which the report tells times; none where they are no dates.
     #[serde(skip)]
     #[schemars(skip)]
@@ -335,55 +254,42 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(FleetAnswer).to_value()
 }
 
-impl FleetAnswer {
-    /// Plans the fleet for the jobs of a trace.
-    ///
-    /// # Errors
-    /// If GPU types are not offered, there are no GPU jobs, or there are too few days to choose on or to price on.
-    pub fn of(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetRequest) -> Result<Self> {
-        let facts = JobFacts::of(trace);
-        let jobs = PoolJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
-        let span = jobs.span()?;
-        let split = WeekSplit::of(span, request.eval_from_ms)?;
-        let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
-        let tested = test(&jobs, offers, &split, &options);
-        let known = request.carbon.as_ref();
-        let found = known.map(|known| {
-            let before = jobs.demand(whole(&split.before), split.split_ms());
-            let after = jobs.demand(whole(&split.after), i64::MAX);
-            carbon(known, offers, (&before, &after), &split, &options)
-        });
-        let mut emitted = found.transpose()?;
-        let zone = Zone::named(&trace.zone)?;
-        let (begins_ms, _) = span;
-        let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
-        let held_out = held_out(&tested, &split, emitted.is_some(), &day)?;
-        let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day);
-        if let Some(carbon) = &mut emitted {
-            [carbon.mix_kg_per_month, carbon.on_demand_kg_per_month] = forward.carbon_kg_per_month;
-        }
-        let by_the_mean =
-            "The record's times have no calendar, so carbon counts by the mean of each grid, and not by the hour.";
-        let by_the_mean = (known.is_some() && !trace.basis.has_calendar()).then(|| by_the_mean.to_owned());
-        let told_of_carbon =
-            known.into_iter().flat_map(|known| known.notes((split.split_ms(), span.1))).chain(by_the_mean);
-        let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            notes: odd
-                .chain(offers.all.notes_in_words())
-                .chain(notes(&jobs, span, &split, request, &day))
-                .chain(told_of_carbon)
-                .collect(),
+/// Plans the fleet for the jobs of a trace. Where what reserving adds on the later windows may be chance, a mix that reserves nothing is planned instead if that is advised.
+///
+/// # Errors
+/// If GPU types are not offered, there are no GPU jobs, or there are too few days to choose on or to price on.
+pub fn plan(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetRequest) -> Result<FleetAnswer> {
+    let facts = JobFacts::of(trace);
+    let jobs = PoolJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
+    let span = jobs.span()?;
+    let split = WeekSplit::of(span, request.eval_from_ms)?;
+    let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
+    let tested = test(&jobs, offers, &split, &options);
+    let known = request.carbon.as_ref();
+    let found = known.map(|known| {
+        let before = jobs.demand(whole(&split.before), split.split_ms());
+        let after = jobs.demand(whole(&split.after), i64::MAX);
+        carbon(known, offers, (&before, &after), &split, &options)
+    });
+    let emitted = found.transpose()?;
+    let zone = Zone::named(&trace.zone)?;
+    let day = |ms: i64| trace.moment(&zone, ms, span.0);
+    let by_the_mean =
+        "The record's times have no calendar, so carbon counts by the mean of each grid, and not by the hour.";
+    let by_the_mean = (known.is_some() && !trace.basis.has_calendar()).then(|| by_the_mean.to_owned());
+    let told_of_carbon = known.into_iter().flat_map(|known| known.notes((split.split_ms(), span.1))).chain(by_the_mean);
+    let planned = |tested: &[TestedRule], reserves_nothing: bool| -> Result<(FleetTrial, FleetBody)> {
+        let trial = tested_on(tested, &split, emitted.is_some(), &offers.all.currency, &day)?;
+        let forward = forward::plan(&jobs, &offers.all, &split, &options, request, reserves_nothing, &day);
+        let [mix_kg_per_month, on_demand_kg_per_month] = forward.carbon_kg_per_month;
+        let body = FleetBody {
             currency: offers.all.currency.clone(),
             offers: offers.all.file.clone(),
             horizon_months: request.horizon_months,
             demand_times: request.times,
             scale: request.scale,
             demand: forward.demand,
-            held_out,
-            verdict: FleetVerdict::Advised,
+            reserves_nothing,
             mix: forward.mix,
             cost_per_month: forward.cost_per_month,
             on_demand_per_month: forward.on_demand_per_month,
@@ -393,99 +299,83 @@ impl FleetAnswer {
             sensitivity: forward.sensitivity,
             stress: forward.stress,
             buying: forward.buying,
-            carbon: emitted,
-            confidence: None,
-            action: String::new(),
-            recommendation: None,
-            sources: trace.sources.clone(),
+            carbon: emitted.clone().map(|of| FleetCarbon { mix_kg_per_month, on_demand_kg_per_month, ..of }),
+            record_months: split.months(),
             zone: trace.basis.has_dates().then(|| zone.name().to_owned()),
             curves: forward.curves,
         };
-        answer.verdict = answer.judge();
-        answer.action = answer.act();
-        answer.recommendation = answer.recommend().map(Recommendation::weighed);
-        answer.confidence = answer.sure();
-        Ok(answer)
+        Ok((trial, body))
+    };
+    let (mut trial, mut body) = planned(&tested, false)?;
+    let judged = body.judged(&trial);
+    let mut verdict = judge(&trial, &judged);
+    let mut turned_to = None;
+    if is_simpler_next(&trial, &judged, verdict) {
+        let uncommitted = planned(&planned_uncommitted(tested), true)?;
+        if judge(&uncommitted.0, &uncommitted.1.judged(&uncommitted.0)) == Verdict::Advised {
+            turned_to = Some(advise::reserving_failed(&trial, &body, verdict));
+            ((trial, body), verdict) = (uncommitted, Verdict::Advised);
+        }
     }
-
-    /// A rule over all windows.
-    pub fn rule(&self, by: FleetRule) -> Option<&FleetRuleOverWindows> {
-        self.held_out.by.iter().find(|rule| rule.by == by)
-    }
+    let head = Head {
+        schema: SCHEMA,
+        title,
+        cautions: offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}")).collect(),
+        notes: offers
+            .all
+            .notes_in_words()
+            .chain(notes(&jobs, span, &split, request, &day))
+            .chain(told_of_carbon)
+            .chain(turned_to)
+            .collect(),
+        sources: trace.sources.clone(),
+    };
+    let action = advise::act(&trial, &body, verdict);
+    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), change))
 }
 
-/// The test as it is told.
-fn held_out(
+/// GPU-hours that wait by which rules may differ.
+const SAME_WAITING: f64 = 1e-6;
+
+/// The test, with carbon where `emits`.
+fn tested_on(
     tested: &[TestedRule],
     split: &WeekSplit,
     emits: bool,
+    currency: &str,
     day: &dyn Fn(i64) -> String,
-) -> Result<FleetHeldOut> {
-    let of = |rule: FleetRule| {
-        tested
-            .iter()
-            .find(|tested| tested.rule == rule)
-            .ok_or_else(|| Error::defect(format!("{rule:?} was not tested")))
-    };
-    let (mix, steady, best) = (of(FleetRule::Mix)?, of(FleetRule::OnDemand)?, of(FleetRule::Hindsight)?);
-    let free = of(FleetRule::Uncommitted)?;
+) -> Result<FleetTrial> {
     let months = split.hours_after() as f64 / MONTH_H;
-    let (all, hindsight) = (steady.spent().cost(), best.spent().cost());
-    let over = |rule: &TestedRule| {
+    let steady = tested.iter().find(|tested| tested.rule == FleetRule::OnDemand);
+    let may_wait = steady.map_or(0.0, |steady| steady.spent().waiting_gpu_h) + SAME_WAITING;
+    let roles = Roles {
+        plan: FleetRule::Mix,
+        baseline: FleetRule::OnDemand,
+        simplest: FleetRule::Uncommitted,
+        naive: FleetRule::Newsvendor,
+        oracle: FleetRule::Hindsight,
+    };
+    let window = |spent: &Spent| (spent.cost(), FleetInWindow { waiting_gpu_hours: spent.waiting_gpu_h });
+    let priced = |rule: &TestedRule| {
         let spent = rule.spent();
-        FleetRuleOverWindows {
-            by: rule.rule,
-            what: rule.rule.in_words().to_owned(),
-            committed_gpus: spent.committed_room_gpu_h / split.hours_after().max(1) as f64,
-            committed_used: (spent.committed_room_gpu_h > 0.0)
-                .then(|| spent.committed_gpu_h / spent.committed_room_gpu_h),
-            cost_per_month: spent.cost() / months,
-            of_on_demand: ratio(spent.cost(), all),
-            regret: ratio(spent.cost(), hindsight) - 1.0,
-            waiting_gpu_hours: spent.waiting_gpu_h,
-            // What a bought node draws is in its price, and on no grid.
-            carbon_kg_per_month: (emits && rule.rule != FleetRule::Buying).then_some(spent.carbon_kg / months),
+        Priced {
+            id: rule.rule,
+            words: rule.rule.in_words().to_owned(),
+            kept: spent.waiting_gpu_h <= may_wait,
+            windows: rule.windows.iter().map(window).collect(),
+            blocks: rule.blocks.iter().map(Spent::cost).collect(),
+            figures: FleetFigures {
+                committed_gpus: spent.committed_room_gpu_h / split.hours_after().max(1) as f64,
+                committed_used: (spent.committed_room_gpu_h > 0.0)
+                    .then(|| spent.committed_gpu_h / spent.committed_room_gpu_h),
+                waiting_gpu_hours: spent.waiting_gpu_h,
+                // What a bought node draws is in its price, and on no grid.
+                carbon_kg_per_month: (emits && rule.rule != FleetRule::Buying).then_some(spent.carbon_kg / months),
+            },
         }
     };
-    let window = |(at, (from, to)): (usize, &(i64, i64))| FleetWindow {
-        from: day(*from),
-        to: day(*to),
-        by: tested
-            .iter()
-            .filter_map(|rule| {
-                let spent = rule.windows.get(at)?;
-                Some(FleetRuleInWindow { by: rule.rule, cost: spent.cost(), waiting_gpu_hours: spent.waiting_gpu_h })
-            })
-            .collect(),
-    };
-    let sums = |rule: &TestedRule, held: &[usize]| -> f64 {
-        held.iter().filter_map(|block| rule.blocks.get(*block)).map(Spent::cost).sum()
-    };
-    let [saving, saving_per_month, reserving] = interval::drawn(mix.blocks.len(), &|held| {
-        let held: Vec<usize> = held.collect();
-        let (mix, steady, free) = (sums(mix, &held), sums(steady, &held), sums(free, &held));
-        [1.0 - ratio(mix, steady), (steady - mix) / months, ratio(free, steady) - ratio(mix, steady)]
-    });
-    let saved = |at: usize| {
-        let cost = |rule: &TestedRule| rule.windows.get(at).map_or(0.0, Spent::cost);
-        1.0 - ratio(cost(mix), cost(steady))
-    };
-    let worst = (0..mix.windows.len()).min_by(|a, b| saved(*a).total_cmp(&saved(*b))).unwrap_or(0);
-    Ok(FleetHeldOut {
-        chosen_from: day(whole(&split.before).0),
-        split: day(split.split_ms()),
-        chosen_on: split.chosen_on(),
-        windows: split.after.iter().enumerate().map(window).collect(),
-        by: tested.iter().map(over).collect(),
-        saving,
-        saving_per_month,
-        reserving,
-        interval: split.interval_in_words(),
-        drawn_weeks: draws_weeks(&split.after),
-        months: split.months(),
-        worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
-        worst_saving: saved(worst),
-    })
+    Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split, day)
 }
 
 /// What was assumed, in words.

@@ -27,9 +27,9 @@ const SPOT_TAINT: &str = "tracecast.dev/spot";
 /// # Errors
 /// If it cannot be written as CSV, which no answer should bring about.
 pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
-    let price = format!("price_per_hour_{}", answer.currency.to_lowercase());
+    let price = format!("price_per_hour_{}", answer.body.currency.to_lowercase());
     // A commitment beyond the horizon is paid to its end within it.
-    let cost = format!("cost_per_month_of_horizon_{}", answer.currency.to_lowercase());
+    let cost = format!("cost_per_month_of_horizon_{}", answer.body.currency.to_lowercase());
     let head = [
         "gpu",
         "offer",
@@ -43,7 +43,7 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
         &price,
         &cost,
     ];
-    let rows = answer.mix.iter().filter(|row| row.count != Some(0)).map(|row| {
+    let rows = answer.body.mix.iter().filter(|row| row.count != Some(0)).map(|row| {
         [
             row.gpu.clone(),
             row.offer.clone(),
@@ -69,7 +69,7 @@ pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
     let mut documents = Vec::new();
     let mut names: Vec<String> = Vec::new();
     let mut gpus: Vec<&str> = Vec::new();
-    for row in &answer.mix {
+    for row in &answer.body.mix {
         if !gpus.contains(&row.gpu.as_str()) {
             gpus.push(&row.gpu);
         }
@@ -87,8 +87,12 @@ pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
             ));
         }
         for (how, weight) in [(BoughtAs::Reserved, 100), (BoughtAs::Spot, 50), (BoughtAs::OnDemand, 10)] {
-            let rows: Vec<&FleetMixRow> =
-                answer.mix.iter().filter(|row| row.gpu == gpu && row.how == how && row.peak_instances > 0.0).collect();
+            let rows: Vec<&FleetMixRow> = answer
+                .body
+                .mix
+                .iter()
+                .filter(|row| row.gpu == gpu && row.how == how && row.peak_instances > 0.0)
+                .collect();
             if !rows.is_empty() {
                 documents.push(pool(&name, how, weight, &rows)?);
             }

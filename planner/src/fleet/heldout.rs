@@ -168,6 +168,15 @@ impl TestedRule {
     }
 }
 
+/// The same where the mix reserves nothing.
+pub(super) fn planned_uncommitted(mut tested: Vec<TestedRule>) -> Vec<TestedRule> {
+    let free = tested.iter().find(|tested| tested.rule == FleetRule::Uncommitted).cloned();
+    if let (Some(free), Some(mix)) = (free, tested.iter_mut().find(|tested| tested.rule == FleetRule::Mix)) {
+        *mix = TestedRule { rule: FleetRule::Mix, ..free };
+    }
+    tested
+}
+
 /// A supply as a rule sees it.
 pub fn seen(
     rule: FleetRule,

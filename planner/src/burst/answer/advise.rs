@@ -3,7 +3,7 @@
 //! A plan is advised only if, on the later windows, it saved at least 5 % of what it is held against, the interval of that excludes none, no more than 5 % of the jobs of any GPU type, and of any of its size classes with at least 20, waited longer than
 //! the target, and, if anybody waits, nobody waiting cost more. Otherwise the answer says which of these failed, and recommends no change.
 //!
-//! O(rows). Worked example: a plan that lets jobs wait for an hour and cost 900 on later weeks, where its number of nodes for nobody waiting cost 880: nothing is advised.
+//! O(rows). Worked example: a plan that lets jobs wait for an hour and cost 900 on later weeks, where its number of nodes for nobody waiting cost 880: nodes for nobody waiting are planned in its place, and advised if they saved enough.
 
 use tracecast_analytics::report::format;
 

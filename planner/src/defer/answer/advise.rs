@@ -6,14 +6,14 @@
 //! O(rows). Worked example: a plan that saved 3.1 % (1.8 to 4.4 %) of the carbon is not advised: it is less than 5 %.
 
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::to_the_minute;
 
 use super::super::job::DeferClassBy;
-use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferPlan, DeferVerdict, NextWay};
+use super::{DeferAim, DeferBody, DeferPlan, DeferTrial, NextWay};
+use crate::plan::Effect;
+use crate::plan::answer::Change;
 use crate::plan::money::money;
+use crate::plan::verdict::{Judged, Verdict, confidence, short_in_words, unsaved_in_words};
 use crate::plan::waits::{gpus_in_words, harmed};
-use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// Classes that are named in a sentence.
 const NAMED: usize = 4;
@@ -47,7 +47,7 @@ impl DeferPlan {
     }
 }
 
-impl DeferAnswer {
+impl DeferBody {
     /// Carbon or money.
     pub(super) fn amount(&self, amount: f64) -> String {
         match self.aim {
@@ -64,75 +64,9 @@ impl DeferAnswer {
         }
     }
 
-    /// Whether the plan is advised.
-    pub(super) fn judge(&self) -> DeferVerdict {
-        let (Some(plan), Some(now)) = (self.rule(DeferRule::Plan), self.rule(DeferRule::Now)) else {
-            return DeferVerdict::NothingBetter;
-        };
-        let saving = self.held_out.saving;
-        let dearer = self.prices_weigh() && plan.cost.is_some_and(|cost| cost.of_now > 1.0 + self.most_cost);
-        if self.plan.classes.is_empty() || plan.chosen.classes.is_empty() {
-            DeferVerdict::NothingBetter
-        } else if now.amount_per_month <= 0.0 {
-            DeferVerdict::NothingToSave
-        } else if !worth(saving.value, saving.low, 1.0) {
-            DeferVerdict::NoSaving
-        } else if !plan.kept {
-            DeferVerdict::WaitsTooLong
-        } else if dearer {
-            DeferVerdict::CostsMore
-        } else {
-            DeferVerdict::Advised
-        }
-    }
-
-    /// Whether GPUs have prices, so that cost is a limit.
-    fn prices_weigh(&self) -> bool {
-        self.rule(DeferRule::Now).and_then(|now| now.cost).is_some_and(|cost| cost.per_month > cost.energy_per_month)
-    }
-
-    /// What to do, in a sentence.
-    pub(super) fn act(&self) -> String {
-        let saving = self.held_out.saving;
-        let interval = format!("{} to {}", format::percent(saving.low), format::percent(saving.high));
-        let plan = self.rule(DeferRule::Plan);
-        let why = match self.verdict {
-            DeferVerdict::Advised => {
-                return format!(
-                    "**Start jobs in the {}** ({}); all others start at once.",
-                    self.plan.what,
-                    self.plan.who()
-                );
-            }
-            DeferVerdict::NoSaving => format!(
-                "on the later windows the plan saved {} of the {} ({interval}), {}",
-                format::percent(saving.value),
-                self.what(),
-                if saving.low <= 0.0 {
-                    "which may be chance".to_owned()
-                } else {
-                    format!("less than the {} that a change is worth", format::percent(WORTH))
-                }
-            ),
-            DeferVerdict::WaitsTooLong => format!(
-                "on the later windows jobs waited {} on average, longer than the {} asked for",
-                format::duration(plan.map_or(0.0, |plan| plan.waits.mean_s)),
-                format::duration(self.target_mean_wait_s)
-            ),
-            DeferVerdict::CostsMore => format!(
-                "on the later windows the plan cost {} of starting at once, more than the {} that it may",
-                format::percent(plan.and_then(|plan| plan.cost).map_or(1.0, |cost| cost.of_now)),
-                format::percent(1.0 + self.most_cost)
-            ),
-            DeferVerdict::NothingToSave => format!(
-                "on the later windows starting at once cost {} a month in all, as prices were negative, so there is no share to save",
-                self.amount(self.rule(DeferRule::Now).map_or(0.0, |now| now.amount_per_month))
-            ),
-            DeferVerdict::NothingBetter => {
-                "within the mean wait asked for, no waiting was found that saves anything".to_owned()
-            }
-        };
-        format!("**Change nothing**: {why}.")
+    /// Baseline in words.
+    pub(super) fn against(&self) -> String {
+        format!("the {} of starting at once", self.what())
     }
 
     /// How to set it.
@@ -157,66 +91,87 @@ impl DeferAnswer {
         };
         format!("{set} {class}")
     }
+}
 
-    /// The same as every plan recommends; `None` where the plan is not advised.
-    pub(super) fn recommend(&self) -> Option<Recommendation> {
-        if self.verdict != DeferVerdict::Advised {
-            return None;
+/// What the verdict takes beyond the trial; `plan` is the plan to come.
+pub(super) fn judged(trial: &DeferTrial, plan: &DeferPlan) -> Judged {
+    let changes = !plan.classes.is_empty() && !trial.of.plan.figures.chosen.classes.is_empty();
+    Judged { changes, is_simplest: true, is_comparable: true, fewest_blocks: 1 }
+}
+
+/// What to do, in a sentence.
+pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> String {
+    let plan = &trial.of.plan.figures;
+    let why = match verdict {
+        Verdict::Advised => {
+            return format!(
+                "**Start jobs in the {}** ({}); all others start at once.",
+                body.plan.what,
+                body.plan.who()
+            );
         }
-        let held = &self.held_out;
-        let rule = |by: DeferRule| self.rule(by);
-        let (plan, now) = (rule(DeferRule::Plan)?, rule(DeferRule::Now)?);
-        let (oracle, naive) = (rule(DeferRule::Oracle)?, rule(DeferRule::AllWait)?);
-        let what = match self.aim {
-            DeferAim::Carbon => "Carbon of the GPUs on the later windows",
-            DeferAim::Price => "Cost of electricity on the later windows",
-        };
-        let unit = format!("{} a month", self.unit);
-        let mut effects = vec![
-            Effect::of(what, &unit, &held.saving_per_month.negated(), &held.interval),
-            Effect::of("Mean wait of the later jobs", "s", &held.mean_wait_s, &held.interval),
-        ];
-        if let (Some(after), Some(before), Some(currency)) = (plan.cost, now.cost, &self.currency) {
-            effects.push(Effect {
-                what: "Cost on the later windows".to_owned(),
-                unit: format!("{currency} a month"),
-                change: after.per_month - before.per_month,
-                low: None,
-                high: None,
-                interval: "none: GPUs in use add up over days".to_owned(),
-            });
+        Verdict::LimitMissed if plan.waits.mean_s > body.target_mean_wait_s => format!(
+            "on the later windows jobs waited {} on average, longer than the {} asked for",
+            format::duration(plan.waits.mean_s),
+            format::duration(body.target_mean_wait_s)
+        ),
+        Verdict::LimitMissed => format!(
+            "on the later windows the plan cost {} of starting at once, more than the {} that it may",
+            format::percent(plan.cost.map_or(1.0, |cost| cost.of_now)),
+            format::percent(1.0 + body.most_cost)
+        ),
+        Verdict::NothingToSave => format!(
+            "on the later windows starting at once cost {} a month in all, as prices were negative, so there is no share to save",
+            body.amount(trial.of.baseline.amount_per_month)
+        ),
+        Verdict::NothingBetter => "within the mean wait asked for, no waiting was found that saves anything".to_owned(),
+        Verdict::TooShort => short_in_words(trial),
+        Verdict::NoSaving | Verdict::SimplerAsGood | Verdict::NotComparable => {
+            unsaved_in_words(trial, "plan", &body.against())
         }
-        let sure = held.drawn_weeks && held.worst_saving >= WORTH && self.shift_weeks == 0;
-        let mut assumptions = self.notes.clone();
-        assumptions
-            .push("The hours to come are like those of the file, and the jobs like those of the record.".to_owned());
-        Some(Recommendation {
-            plan: "defer".to_owned(),
-            action: self.action.clone(),
-            effects,
-            against: "starting every job at once".to_owned(),
-            basis: Basis::LaterDays,
-            regret: Some(Regret {
-                oracle: "all hours and runs known, and all jobs waiting as long as they may".to_owned(),
-                oracle_change: oracle.amount_per_month - now.amount_per_month,
-                naive_change: Some(naive.amount_per_month - now.amount_per_month),
-                naive: Some(format!("{}, {} on average", naive.what, format::duration(naive.waits.mean_s))),
-            }),
-            harmed: harmed(held.sizes.iter().map(|of| (of.size, of.waits))),
-            confidence: if sure { Confidence::High } else { Confidence::Medium },
-            risk: format!(
-                "Chosen on {} before {}; it saved least from {} on ({}). Users who learn that jobs wait may ask for shorter runs or other classes.",
-                held.chosen_on,
-                to_the_minute(&held.split),
-                to_the_minute(&held.worst_window),
-                format::percent(held.worst_saving)
-            ),
-            assumptions,
-            holds_until: "until grid or load change: make the plan again every season, and what it writes for a day every day.".to_owned(),
-            apply: self.apply(),
-            command: (self.shift_weeks == 0).then(|| "tracecast plan defer … --emit-to defer".to_owned()),
-            undo: "Take the lines out of job_submit.lua; waiting jobs start at once with `scontrol update JobId=… StartTime=now`.".to_owned(),
-        })
+    };
+    format!("**Change nothing**: {why}.")
+}
+
+/// What is advised.
+pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
+    let of = &trial.of;
+    let amount = match body.aim {
+        DeferAim::Carbon => "Carbon of the GPUs on the later windows",
+        DeferAim::Price => "Cost of electricity on the later windows",
+    };
+    let mut effects = vec![Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval)];
+    if let (Some(after), Some(before), Some(currency)) =
+        (of.plan.figures.cost, of.baseline.figures.cost, &body.currency)
+    {
+        effects.push(Effect {
+            what: "Cost on the later windows".to_owned(),
+            unit: format!("{currency} a month"),
+            change: after.per_month - before.per_month,
+            low: None,
+            high: None,
+            interval: "none: GPUs in use add up over days".to_owned(),
+        });
+    }
+    let naive_wait = format::duration(of.naive.figures.waits.mean_s);
+    Change {
+        plan: "defer",
+        amount: amount.to_owned(),
+        effects,
+        against: "starting every job at once".to_owned(),
+        oracle: "all hours and runs known, and all jobs waiting as long as they may".to_owned(),
+        naive: format!("{}, {naive_wait} on average", of.naive.words),
+        harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits))),
+        confidence: confidence(trial, body.shift_weeks == 0, false),
+        doubt: String::new(),
+        risk: "Users who learn that jobs wait may ask for shorter runs or other classes.".to_owned(),
+        assumption: "The hours to come are like those of the file, and the jobs like those of the record.",
+        holds_until:
+            "until grid or load change: make the plan again every season, and what it writes for a day every day."
+                .to_owned(),
+        apply: body.apply(),
+        command: (body.shift_weeks == 0).then(|| "tracecast plan defer … --emit-to defer".to_owned()),
+        undo: "Take the lines out of job_submit.lua; waiting jobs start at once with `scontrol update JobId=… StartTime=now`.",
     }
 }
 
@@ -225,11 +180,12 @@ impl DeferAnswer {
 mod tests {
     use tracecast_analytics::time::HOUR_MS;
 
-    use super::super::{DeferHours, DeferRequest};
+    use super::super::{DeferAnswer, DeferCost, DeferHours, DeferRequest, plan};
     use super::*;
     use crate::defer::heldout::DeferTerms;
     use crate::defer::series::HourSeries;
     use crate::market::demand::tests::trace;
+    use crate::plan::verdict::judge;
 
     /// Nine days of a job of one GPU and an hour each hour, where six hours of the day emit a quarter of the others.
     fn answer(mean_h: f64) -> DeferAnswer {
@@ -257,55 +213,49 @@ mod tests {
             class_by: None,
             predictions: None,
         };
-        DeferAnswer::of(&trace(&jobs), &hours, "jobs".to_owned(), &request).unwrap()
+        plan(&trace(&jobs), &hours, "jobs".to_owned(), &request).unwrap()
     }
 
     #[test]
     fn each_reason_not_to_change_is_told() {
         let good = answer(24.0);
-        assert_eq!((good.verdict, good.recommendation.is_some()), (DeferVerdict::Advised, true), "{}", good.action);
+        assert_eq!((good.verdict, good.recommendation.is_some()), (Verdict::Advised, true), "{}", good.action);
         assert!(good.action.starts_with("**Start jobs in the ") && good.action.contains("1 GPU"), "{}", good.action);
-        let change = |of: &dyn Fn(&mut DeferAnswer)| {
+        let said = |verdict: Verdict, of: &dyn Fn(&mut DeferAnswer)| {
             let mut answer = good.clone();
             of(&mut answer);
-            answer.verdict = answer.judge();
-            assert_eq!(answer.recommend().is_some(), answer.verdict == DeferVerdict::Advised);
-            (answer.verdict, answer.act())
+            assert_eq!(judge(&answer.trial, &judged(&answer.trial, &answer.body.plan)), verdict);
+            act(&answer.trial, &answer.body, verdict)
         };
-        let plan = |answer: &mut DeferAnswer, of: &dyn Fn(&mut super::super::DeferRuleOverWindows)| {
-            answer.held_out.by.iter_mut().filter(|rule| rule.by == DeferRule::Plan).for_each(of);
-        };
-        let (verdict, told) = change(&|answer| answer.held_out.saving.low = -0.1);
-        assert!(verdict == DeferVerdict::NoSaving && told.contains("may be chance"), "{told}");
-        let (verdict, told) = change(&|answer| plan(answer, &|plan| plan.kept = false));
-        assert!(verdict == DeferVerdict::WaitsTooLong && told.contains("longer than the 1 d asked for"), "{told}");
-        let (verdict, _) = change(&|answer| answer.plan.classes.clear());
-        assert_eq!(verdict, DeferVerdict::NothingBetter);
-        let cost = |of_now: f64| super::super::DeferCost {
-            per_month: 3.0,
-            on_demand_per_month: 3.0,
-            energy_per_month: 0.0,
-            of_now,
-        };
-        let (verdict, told) = change(&|answer| {
-            answer.held_out.by.iter_mut().for_each(|rule| rule.cost = Some(cost(1.0)));
-            plan(answer, &|plan| plan.cost = Some(cost(1.2)));
+        let told = said(Verdict::NoSaving, &|answer| answer.trial.saving.low = -0.1);
+        assert!(told.contains("may be chance"), "{told}");
+        let told = said(Verdict::LimitMissed, &|answer| {
+            let plan = &mut answer.trial.of.plan;
+            (plan.kept, plan.figures.waits.mean_s) = (false, 90_000.0);
         });
-        assert!(verdict == DeferVerdict::CostsMore && told.contains("120.0 %"), "{told}");
+        assert!(told.contains("longer than the 1 d asked for"), "{told}");
+        said(Verdict::NothingBetter, &|answer| answer.body.plan.classes.clear());
+        let told = said(Verdict::LimitMissed, &|answer| {
+            let plan = &mut answer.trial.of.plan;
+            plan.kept = false;
+            let cost = DeferCost { per_month: 3.0, on_demand_per_month: 3.0, energy_per_month: 0.0, of_now: 1.2 };
+            plan.figures.cost = Some(cost);
+        });
+        assert!(told.contains("120.0 %"), "{told}");
     }
 
     #[test]
     fn a_short_mean_wait_is_kept_and_none_lets_nobody_wait() {
         let one = answer(1.0);
-        let plan = one.rule(DeferRule::Plan).unwrap();
-        assert!(plan.kept && plan.waits.mean_s <= 3_600.0, "{plan:?}");
+        let plan = &one.trial.of.plan;
+        assert!(plan.kept && plan.figures.waits.mean_s <= 3_600.0, "{plan:?}");
         let none = answer(0.0);
-        assert_eq!((none.verdict, none.next_day), (DeferVerdict::NothingBetter, None));
+        assert_eq!((none.verdict, none.body.next_day), (Verdict::NothingBetter, None));
     }
 
     #[test]
     fn the_day_to_come_is_written_down_as_the_plan_goes_by() {
-        let day = answer(24.0).next_day.unwrap();
+        let day = answer(24.0).body.next_day.unwrap();
         // The clean hours are a quarter of all, so the lowest fifth of them is any of them: hours that emit 100 g at most.
         assert!(matches!(day.way, NextWay::Limit(limit) if limit.limit == 100.0), "{day:?}");
         assert_eq!(day.from, "1970-01-17T16:00:00Z");

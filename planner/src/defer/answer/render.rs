@@ -6,123 +6,107 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339, to_the_minute};
 
 use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferVerdict, NextStart, NextTable, NextWay};
+use super::{DeferAim, DeferAnswer, DeferBody, DeferFigures, NextStart, NextTable, NextWay};
 use crate::plan::money::money;
+use crate::plan::tell;
+use crate::plan::verdict::Verdict;
 use crate::plan::waits::WaitSummary;
-use crate::plan::weeks::windows_table;
 
 /// Rules that are shown window by window; JSON has all.
 const SHOWN: [DeferRule; 5] =
     [DeferRule::Now, DeferRule::AllWait, DeferRule::Plan, DeferRule::SameWait, DeferRule::Oracle];
 
-impl DeferAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("Which jobs wait for {} hours? {}", self.better(), self.title),
-            format!(
-                "no job waits longer than {}, and all of them no longer than {} on average",
-                format::duration(self.max_wait_s),
-                format::duration(self.target_mean_wait_s)
-            ),
+/// The answer as a report.
+pub fn report(answer: &DeferAnswer) -> Report {
+    let body = &answer.body;
+    let better = match body.aim {
+        DeferAim::Carbon => "cleaner",
+        DeferAim::Price => "cheaper",
+    };
+    let subtitle = format!(
+        "no job waits longer than {}, and all of them no longer than {} on average",
+        format::duration(body.max_wait_s),
+        format::duration(body.target_mean_wait_s)
+    );
+    let windows = tell::windows("defer-windows", &answer.trial, &SHOWN, Column::number("Mean wait"), &|rule| {
+        Cell::Duration(rule.figures.mean_wait_s)
+    });
+    let sections = vec![
+        body.plan_section(answer.verdict == Verdict::Advised),
+        tested(answer),
+        body.sizes_section(),
+        body.front_section(),
+        body.forecast_section(),
+        windows,
+    ];
+    tell::report(answer, (&format!("Which jobs wait for {better} hours?"), subtitle), tested_in_words(answer), sections)
+}
+
+/// What came of the plan on later windows, in sentences.
+fn tested_in_words(answer: &DeferAnswer) -> Vec<String> {
+    let (trial, body, of) = (&answer.trial, &answer.body, &answer.trial.of);
+    let plan = &of.plan.figures;
+    let mut said = Vec::new();
+    let has_shares = answer.verdict != Verdict::NothingToSave;
+    if has_shares {
+        let beside = format!(
+            ", {} a month of {}",
+            body.amount(trial.saving_per_month.value),
+            body.amount(of.baseline.amount_per_month)
         );
-        report.summary = self.summary();
-        report.notes.clone_from(&self.notes);
-        report.sections = vec![
-            self.plan_section(),
-            self.tested(),
-            self.sizes_section(),
-            self.front_section(),
-            self.forecast_section(),
-            self.windows_section(),
-        ];
-        report
+        said.push(tell::saved(trial, "plan", &body.against(), &beside));
     }
-
-    fn better(&self) -> &'static str {
-        match self.aim {
-            DeferAim::Carbon => "cleaner",
-            DeferAim::Price => "cheaper",
-        }
-    }
-
-    fn amount_column(&self) -> Column {
-        Column::number(format!("{} a month", self.unit))
-    }
-
-    fn summary(&self) -> Vec<String> {
-        let held = &self.held_out;
-        let mut said = vec![self.action.clone()];
-        let rule = |by: DeferRule| self.rule(by);
-        if let (Some(plan), Some(now), Some(all_wait), Some(same), Some(oracle), Some(free)) = (
-            rule(DeferRule::Plan),
-            rule(DeferRule::Now),
-            rule(DeferRule::AllWait),
-            rule(DeferRule::SameWait),
-            rule(DeferRule::Oracle),
-            rule(DeferRule::FreeOracle),
-        ) {
-            let saved = |rule: &super::DeferRuleOverWindows| format::percent(1.0 - rule.of_now);
-            if self.verdict != DeferVerdict::NothingToSave {
-                said.push(format!(
-                "Chosen on {} before {} and told on {} after: the plan saved **{} of the {}** of starting at once ({} to {}, {}), {} a month of {}. It saved least from {} on: {}.",
-                held.chosen_on,
-                to_the_minute(&held.split),
-                format::counted(held.windows.len() as u64, "window", "windows"),
-                format::percent(held.saving.value),
-                self.what(),
-                format::percent(held.saving.low),
-                format::percent(held.saving.high),
-                held.interval,
-                self.amount(held.saving_per_month.value),
-                self.amount(now.amount_per_month),
-                to_the_minute(&held.worst_window),
-                format::percent(held.worst_saving)
-            ));
-            }
-            if self.verdict == DeferVerdict::Advised && plan.chosen.what != self.plan.what {
-                said.push(format!(
-                    "What was tested starts jobs in the {}. What to set from now on was chosen anew on all windows, so it differs.",
-                    plan.chosen.what
-                ));
-            }
-            said.push(format!(
-                "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}.",
-                format::percent(plan.waits.waited),
-                format::duration(plan.waits.mean_s),
-                format::duration(held.mean_wait_s.low),
-                format::duration(held.mean_wait_s.high),
-                format::duration(plan.waits.p95_s),
-                format::duration(plan.waits.longest_s)
-            ));
-            if self.verdict != DeferVerdict::NothingToSave {
-                said.push(format!(
-                "With the same mean wait, knowing all hours and runs saves {}. If all wait, the published window saves {} ({} on average), knowing all {}, and with free pauses {}.",
-                saved(same),
-                saved(all_wait),
-                format::duration(all_wait.waits.mean_s),
-                saved(oracle),
-                saved(free)
-            ));
-            }
-            if let (Some(cost), Some(currency)) = (plan.cost, &self.currency) {
-                said.push(format!(
-                    "It cost {} a month, {} of starting at once.",
-                    money(cost.per_month, currency),
-                    format::percent(cost.of_now)
-                ));
-            }
-        }
+    if answer.verdict == Verdict::Advised && plan.chosen.what != body.plan.what {
         said.push(format!(
-            "{} of the later jobs ran within a factor of 2 of what was predicted.",
-            format::percent(held.predicted_within_twice)
+            "What was tested starts jobs in the {}. What to set from now on was chosen anew on all windows, so it differs.",
+            plan.chosen.what
         ));
-        if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}.", recommendation.confidence.in_words()));
-        }
-        said
     }
+    said.push(plan.waits.in_words(&body.mean_wait_s));
+    let saved = |id: DeferRule| trial.rule(id).map(|rule| format::percent(1.0 - rule.of_baseline));
+    if let (true, Some(same), Some(free)) = (has_shares, saved(DeferRule::SameWait), saved(DeferRule::FreeOracle)) {
+        said.push(format!(
+            "With the same mean wait, knowing all hours and runs saves {same}. If all wait, the published window saves {} ({} on average), knowing all {}, and with free pauses {free}.",
+            format::percent(1.0 - of.naive.of_baseline),
+            format::duration(of.naive.figures.waits.mean_s),
+            format::percent(1.0 - of.oracle.of_baseline)
+        ));
+    }
+    if let (Some(cost), Some(currency)) = (plan.cost, &body.currency) {
+        said.push(format!(
+            "It cost {} a month, {} of starting at once.",
+            money(cost.per_month, currency),
+            format::percent(cost.of_now)
+        ));
+    }
+    said.push(tell::predicted(body.predicted_within_twice));
+    said
+}
 
+fn tested(answer: &DeferAnswer) -> Section {
+    let costs = answer.trial.of.baseline.figures.cost.is_some();
+    let mut columns = [vec![Column::text("How")], WaitSummary::columns()].concat();
+    if costs {
+        let currency = answer.body.currency.as_deref().unwrap_or("cost");
+        columns.extend([Column::number(format!("{currency} a month")), Column::number("Of at once")]);
+    }
+    tell::rules("defer-tested", &answer.trial, "starting every job at once", columns, &|rule| {
+        let DeferFigures { chosen, waits, cost, .. } = &rule.figures;
+        let mut row = [vec![chosen.what.as_str().into()], waits.cells()].concat();
+        if costs {
+            row.push(Cell::opt(*cost, |cost| Cell::float(cost.per_month, 0)));
+            row.push(Cell::opt(*cost, |cost| Cell::Percent(cost.of_now)));
+        }
+        row
+    })
+    .with_definition("**The plan** is the better of \"a limit a day\" and \"a table a day\", which are written down at midnight UTC with what is known then: so what is tested is what is emitted. The other ways decide each job by itself, with all that is known when it is submitted.")
+    .with_definition("Every rule has the forecast, the percentile and the bounds of each class that saved most on the windows before the split, of those with which the mean wait stayed within the target in both halves of them. **All wait** has one bound for all, and no target. **Limits** are the mean wait asked for and, with prices of GPUs, the cost.")
+    .with_definition("**Wait**: end less submission less run, what resuming costs included. **Worth its wait**: a job waits only if an hour of waiting is expected to save at least so much.")
+    .with_definition("Known rules tell what a perfect prediction would be worth, and **all known** is the least that any start within the longest wait comes to: **beyond hindsight** is beyond that. With **free pauses** it is the least of all. They cannot be had.")
+    .with_definition("GAIA: Hanafy and others, ASPLOS 2024. The two thresholds follow the idea of LACS (Bostandoost and others, 2024), with percentiles of past days in place of its own.")
+}
+
+impl DeferBody {
     /// The starts of the day to come that differ, and the one of each class that waits; none of a class that starts at once all day.
     fn groups<'t>(&self, starts: &'t [NextStart]) -> (Vec<&'t [f64]>, Vec<Option<usize>>) {
         let mut distinct: Vec<&[f64]> = Vec::new();
@@ -138,7 +122,7 @@ impl DeferAnswer {
         (distinct, groups)
     }
 
-    fn plan_section(&self) -> Section {
+    fn plan_section(&self, is_advised: bool) -> Section {
         let way = self.next_day.as_ref().map(|day| &day.way);
         let day_table = match way {
             Some(NextWay::Table(table)) => Some(table),
@@ -159,10 +143,10 @@ impl DeferAnswer {
             }
             table.rows.push(row);
         }
-        let heading = match (self.verdict, way) {
-            (DeferVerdict::Advised, Some(_)) => "Who waits, and the day to come",
-            (DeferVerdict::Advised, None) => "Who waits",
-            _ => "Who would have waited: not advised",
+        let heading = match (is_advised, way) {
+            (true, Some(_)) => "Who waits, and the day to come",
+            (true, None) => "Who waits",
+            (false, _) => "Who would have waited: not advised",
         };
         let mut section = Section::new("defer-plan", heading).with_table(table).with_definition(format!(
             "How: {}. Chosen on all windows, where it saves {}. Classes that are not named start at once.",
@@ -216,56 +200,12 @@ impl DeferAnswer {
         if self.aim == DeferAim::Carbon { 1 } else { 4 }
     }
 
-    fn tested(&self) -> Section {
-        let costs = self.held_out.by.iter().any(|rule| rule.cost.is_some());
-        let mut columns = vec![
-            Column::text("Rule"),
-            Column::text("How"),
-            self.amount_column(),
-            Column::number("Saved"),
-            Column::number("Beyond all known"),
-        ];
-        columns.extend(WaitSummary::columns());
-        columns.push(Column::text("Target"));
-        if costs {
-            columns.push(Column::number(format!("{} a month", self.currency.as_deref().unwrap_or("cost"))));
-            columns.push(Column::number("Of at once"));
-        }
-        let mut table = ReportTable::new("Chosen before, told after", columns);
-        // Small sites save less than a whole unit.
-        let now = self.rule(DeferRule::Now).map_or(0.0, |now| now.amount_per_month.abs());
-        let digits = if now < 100.0 { 2 } else { 0 };
-        for rule in &self.held_out.by {
-            let mut row: Vec<Cell> = vec![
-                rule.what.as_str().into(),
-                rule.chosen.what.as_str().into(),
-                Cell::float(rule.amount_per_month, digits),
-                Cell::Percent(1.0 - rule.of_now),
-                Cell::Percent(rule.regret),
-            ];
-            row.extend(rule.waits.cells());
-            row.push(if rule.kept { "kept" } else { "missed" }.into());
-            if costs {
-                row.push(Cell::opt(rule.cost, |cost| Cell::float(cost.per_month, 0)));
-                row.push(Cell::opt(rule.cost, |cost| Cell::Percent(cost.of_now)));
-            }
-            table.rows.push(row);
-        }
-        Section::new("defer-tested", "What came of it on later windows")
-            .with_table(table)
-            .with_definition("**The plan** is the better of \"a limit a day\" and \"a table a day\", which are written down at midnight UTC with what is known then: so what is tested is what is emitted. The other ways decide each job by itself, with all that is known when it is submitted.")
-            .with_definition("Every rule has the forecast, the percentile and the bounds of each class that saved most on the windows before the split, of those with which the mean wait stayed within the target in both halves of them. **All wait** has one bound for all, and no target.")
-            .with_definition("**Wait**: end less submission less run, what resuming costs included. **Worth its wait**: a job waits only if an hour of waiting is expected to save at least so much.")
-            .with_definition("Known rules tell what a perfect prediction would be worth, and **all known** is the least that any start within the longest wait comes to; with **free pauses**, the least of all. They cannot be had.")
-            .with_definition("GAIA: Hanafy and others, ASPLOS 2024. The two thresholds follow the idea of LACS (Bostandoost and others, 2024), with percentiles of past days in place of its own.")
-    }
-
     fn sizes_section(&self) -> Section {
         let mut columns =
             vec![Column::text("GPUs"), Column::number("Jobs"), Column::number("Of all"), Column::number("Saved")];
         columns.extend(WaitSummary::columns());
         let mut table = ReportTable::new("Later jobs under the plan", columns);
-        for size in &self.held_out.sizes {
+        for size in &self.sizes {
             let mut row: Vec<Cell> = vec![
                 size.size.id().into(),
                 Cell::Int(size.waits.jobs as i64),
@@ -336,14 +276,5 @@ impl DeferAnswer {
         Section::new("defer-forecasts", "How well hours are forecast").with_table(table).with_definition(
             "The mean distance of what was expected so many hours before from what came, on the windows before and after the split. A level that is wrong by the same for all hours misplaces no start.",
         )
-    }
-
-    fn windows_section(&self) -> Section {
-        let rows = self.held_out.windows.iter().flat_map(|window| {
-            let shown = window.by.iter().filter(|by| SHOWN.contains(&by.by));
-            shown.map(|by| (window.from.as_str(), window.to.as_str(), by.by.in_words(), by.amount, by.mean_wait_s))
-        });
-        let table = windows_table(&self.unit, rows);
-        Section::new("defer-windows", "Window by window").with_table(table)
     }
 }

@@ -16,14 +16,16 @@ use super::super::job::{of_cell, runs_in_words};
 use super::super::policy::{DeferPolicy, WindowGoal};
 use super::super::rule::DeferRule;
 use super::{
-    DeferClass, DeferCost, DeferFrontPoint, DeferHeldOut, DeferPlan, DeferRuleInWindow, DeferRuleOverWindows,
-    DeferSize, DeferWindow, ForecastScore, Units,
+    DeferClass, DeferCost, DeferFigures, DeferFrontPoint, DeferInWindow, DeferPlan, DeferSize, DeferTrial,
+    ForecastScore, Units,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::interval::{self, ratio};
 use crate::plan::money::MONTH_H;
+use crate::plan::trial::{Priced, Roles, Trial};
 use crate::plan::waits::WaitSummary;
-use crate::plan::weeks::{Moments, WeekSplit, blocks, draws_weeks, whole};
+use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
+use crate::replay::compare::IntervalEstimate;
 
 /// Hours ahead at which forecasts are scored.
 const AHEAD_H: [u32; 3] = [1, 6, 24];
@@ -42,21 +44,12 @@ impl DeferSum {
         let mut sum = Self::default();
         for told in jobs {
             let gpus = i128::from(told.job.milli_gpus);
-            sum.add(&Self {
-                now: told.now * gpus,
-                amount: told.found.amount * gpus,
-                wait_ms: i128::from(told.found.wait_ms),
-                jobs: 1,
-            });
+            sum.now += told.now * gpus;
+            sum.amount += told.found.amount * gpus;
+            sum.wait_ms += i128::from(told.found.wait_ms);
+            sum.jobs += 1;
         }
         sum
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.now += other.now;
-        self.amount += other.amount;
-        self.wait_ms += other.wait_ms;
-        self.jobs += other.jobs;
     }
 
     /// What is saved, a share.
@@ -71,6 +64,13 @@ impl DeferSum {
 
 fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> WaitSummary {
     WaitSummary::of(&jobs.map(|told| told.found.wait_ms).collect::<Vec<_>>())
+}
+
+/// What the jobs that are submitted in each part come to.
+fn sums(rule: &TestedDefer, parts: &[Moments]) -> Vec<DeferSum> {
+    let of =
+        |(from, to): &Moments| DeferSum::of(rule.jobs.iter().filter(|told| (*from..*to).contains(&told.job.submit_ms)));
+    parts.iter().map(of).collect()
 }
 
 /// A setup in the words of the answer.
@@ -104,90 +104,65 @@ pub(super) struct LaterWindows<'a> {
 }
 
 impl LaterWindows<'_> {
-    /// The test; `near` is the share of the later jobs that were predicted within a factor of 2.
-    pub(super) fn held_out(&self, tested: &DeferTested, earlier_jobs: u64, near: f64) -> Result<DeferHeldOut> {
-        let of = |rule: DeferRule| {
-            let found = tested.rules.iter().find(|tested| tested.rule == rule);
-            found.ok_or_else(|| Error::defect(format!("{rule:?} was not tested")))
+    /// The test. A job counts where it is submitted.
+    pub(super) fn trial(&self, tested: &DeferTested, unit: &str) -> Result<DeferTrial> {
+        let base = tested.rules.iter().find(|rule| rule.rule == DeferRule::Now).and_then(|now| now.spent);
+        let roles = Roles {
+            plan: DeferRule::Plan,
+            baseline: DeferRule::Now,
+            simplest: DeferRule::Now,
+            naive: DeferRule::AllWait,
+            oracle: DeferRule::Oracle,
         };
-        let (plan, now, oracle) = (of(DeferRule::Plan)?, of(DeferRule::Now)?, of(DeferRule::Oracle)?);
-        let months = self.split.hours_after() as f64 / MONTH_H;
-        let (all, best) = (DeferSum::of(plan.jobs.iter()).now, DeferSum::of(oracle.jobs.iter()).amount);
-        let base = now.spent;
-        let over = |rule: &TestedDefer| self.over(rule, (all, best, base), months);
-        let sums = |rule: &TestedDefer, parts: &[Moments]| -> Vec<DeferSum> {
-            let inside = |part: &Moments| {
-                DeferSum::of(rule.jobs.iter().filter(|told| (part.0..part.1).contains(&told.job.submit_ms)))
-            };
-            parts.iter().map(inside).collect()
+        let amount = |sum: &DeferSum| self.units.amount(sum.amount);
+        let priced = |rule: &TestedDefer| {
+            let figures = self.figures(rule, base);
+            let is_dearer = base.is_some_and(|base| base.on_demand + base.reserved > 0.0)
+                && figures.cost.is_some_and(|cost| cost.of_now > 1.0 + self.terms.most_cost);
+            Priced {
+                id: rule.rule,
+                words: self.units.words(rule.rule.in_words()),
+                kept: DeferSum::of(rule.jobs.iter()).mean_wait_s() * 1e3 <= self.terms.target_ms && !is_dearer,
+                windows: sums(rule, &self.split.after)
+                    .iter()
+                    .map(|sum| (amount(sum), DeferInWindow { mean_wait_s: sum.mean_wait_s() }))
+                    .collect(),
+                blocks: sums(rule, &self.blocks()).iter().map(amount).collect(),
+                figures,
+            }
         };
-        let by_window: Vec<(DeferRule, Vec<DeferSum>)> =
-            tested.rules.iter().map(|rule| (rule.rule, sums(rule, &self.split.after))).collect();
-        let window = |(at, (from, to)): (usize, &Moments)| DeferWindow {
-            from: (self.day)(*from),
-            to: (self.day)(*to),
-            by: by_window
-                .iter()
-                .filter_map(|(rule, sums)| {
-                    let sum = sums.get(at)?;
-                    let (amount, mean_wait_s) = (self.units.amount(sum.amount), sum.mean_wait_s());
-                    Some(DeferRuleInWindow { by: *rule, amount, mean_wait_s })
-                })
-                .collect(),
-        };
+        let priced: Vec<_> = tested.rules.iter().map(priced).collect();
+        Trial::new(unit, &priced, roles, self.trace_split, self.day)
+    }
+
+    /// What intervals draw.
+    fn blocks(&self) -> Vec<Moments> {
         let begin = whole(&self.split.after).0;
-        let parts: Vec<Moments> = blocks(&self.split.after)
-            .into_iter()
-            .map(|hours| (begin + hours.start as i64 * HOUR_MS, begin + hours.end as i64 * HOUR_MS))
-            .collect();
-        let blocks = sums(plan, &parts);
-        let [saving, saving_per_month, mean_wait_s] = interval::drawn(blocks.len(), &|held| {
-            let mut sum = DeferSum::default();
-            held.filter_map(|block| blocks.get(block)).for_each(|block| sum.add(block));
-            [sum.saved(), self.units.amount(sum.now - sum.amount) / months, sum.mean_wait_s()]
-        });
-        let of_plan = sums(plan, &self.split.after);
-        let saved = |at: usize| of_plan.get(at).map_or(0.0, DeferSum::saved);
-        // A window without jobs tells nothing.
-        let worst = (0..of_plan.len())
-            .filter(|at| of_plan.get(*at).is_some_and(|sum| sum.jobs > 0))
-            .min_by(|a, b| saved(*a).total_cmp(&saved(*b)))
-            .unwrap_or(0);
+        let moments =
+            |hours: std::ops::Range<usize>| (begin + hours.start as i64 * HOUR_MS, begin + hours.end as i64 * HOUR_MS);
+        blocks(&self.split.after).into_iter().map(moments).collect()
+    }
+
+    /// The mean wait under the plan, seconds, and what becomes of each size.
+    pub(super) fn waits(&self, tested: &DeferTested) -> (IntervalEstimate, Vec<DeferSize>) {
+        let plan = || tested.rules.iter().filter(|rule| rule.rule == DeferRule::Plan);
+        let of_blocks = plan().flat_map(|plan| sums(plan, &self.blocks()));
+        let of_blocks = of_blocks.map(|sum| (sum.wait_ms as f64 / 1e3, sum.jobs as f64));
+        let all = DeferSum::of(plan().flat_map(|plan| &plan.jobs)).now;
         let mut by_size: BTreeMap<SizeClass, Vec<TestedJob>> = BTreeMap::new();
-        for told in &plan.jobs {
+        for told in plan().flat_map(|plan| &plan.jobs) {
             by_size.entry(told.job.size()).or_default().push(*told);
         }
         let size = |(size, jobs): (SizeClass, Vec<TestedJob>)| {
             let sum = DeferSum::of(jobs.iter());
             DeferSize { size, waits: waits(jobs.iter()), saved: sum.saved(), of_all: ratio(sum.now as f64, all as f64) }
         };
-        Ok(DeferHeldOut {
-            chosen_from: (self.day)(whole(&self.trace_split.before).0),
-            split: (self.day)(self.trace_split.split_ms()),
-            chosen_on: self.split.chosen_on(),
-            earlier_jobs,
-            windows: self.trace_split.after.iter().enumerate().map(window).collect(),
-            by: tested.rules.iter().map(over).collect(),
-            saving,
-            saving_per_month,
-            mean_wait_s,
-            interval: self.split.interval_in_words(),
-            drawn_weeks: draws_weeks(&self.split.after),
-            worst_window: self.trace_split.after.get(worst).map_or_else(String::new, |(from, _)| (self.day)(*from)),
-            worst_saving: saved(worst),
-            sizes: by_size.into_iter().map(size).collect(),
-            predicted_within_twice: near,
-        })
+        (interval::quotient(&of_blocks.collect::<Vec<_>>()), by_size.into_iter().map(size).collect())
     }
 
-    /// A rule over all windows, beside what starting at once and all known come to.
-    fn over(
-        &self,
-        rule: &TestedDefer,
-        (now, best, base): (i128, i128, Option<DeferSpent>),
-        months: f64,
-    ) -> DeferRuleOverWindows {
-        let sum = DeferSum::of(rule.jobs.iter());
+    /// What is told of a rule beside its amount; `base` is what starting at once cost.
+    fn figures(&self, rule: &TestedDefer, base: Option<DeferSpent>) -> DeferFigures {
+        let months = self.split.hours_after() as f64 / MONTH_H;
         let drawn: i128 = rule
             .jobs
             .iter()
@@ -199,17 +174,11 @@ impl LaterWindows<'_> {
             energy_per_month: spent.energy / months,
             of_now: ratio(spent.cost(), base.cost()),
         };
-        DeferRuleOverWindows {
-            by: rule.rule,
-            what: self.units.words(rule.rule.in_words()),
+        DeferFigures {
             chosen: plan_of(&rule.setup, &self.units),
             knows: rule.rule.knows(),
-            amount_per_month: self.units.amount(sum.amount) / months,
-            of_now: ratio(sum.amount as f64, now as f64),
-            regret: ratio(sum.amount as f64, best as f64) - 1.0,
             kwh_per_month: drawn as f64 * self.units.kwh() / months,
             waits: waits(rule.jobs.iter()),
-            kept: sum.mean_wait_s() * 1e3 <= self.terms.target_ms,
             cost: rule.spent.zip(base).map(cost),
         }
     }

@@ -6,7 +6,7 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 
 use super::super::carbon::{FleetCarbon, FleetCarbonPoint, FleetGrid};
 use super::super::rule::FleetRule;
-use super::FleetAnswer;
+use super::{FleetBody, FleetTrial};
 use crate::market::purchase::BoughtAs;
 use crate::plan::money::money;
 
@@ -93,9 +93,9 @@ fn front_in_words(front: &[FleetCarbonPoint], on_demand_per_month: Option<f64>, 
     Some(said)
 }
 
-impl FleetAnswer {
+impl FleetBody {
     /// What the mix emits, and what less of it costs, in a sentence.
-    pub(super) fn carbon_in_words(&self, carbon: &FleetCarbon) -> String {
+    pub(super) fn carbon_in_words(&self, carbon: &FleetCarbon, trial: &FleetTrial) -> String {
         let is_steady = self.mix.iter().all(|row| row.how == BoughtAs::OnDemand);
         let beside = match carbon.mix_kg_per_month / carbon.on_demand_kg_per_month - 1.0 {
             _ if is_steady => "and is all on demand, so there is nothing to compare it with".to_owned(),
@@ -105,7 +105,7 @@ impl FleetAnswer {
             change => format!("{} more than all on demand", format::percent(change)),
         };
         let emits = format!("The mix to come emits **{} of CO2 a month**, {beside}.", tonnes(carbon.mix_kg_per_month));
-        let on_demand = self.rule(FleetRule::OnDemand).map(|rule| rule.cost_per_month);
+        let on_demand = Some(trial.of.baseline.amount_per_month);
         match front_in_words(&carbon.front, on_demand, &self.currency) {
             Some(front) => format!("{emits} {front}"),
             None => emits,
@@ -113,7 +113,7 @@ impl FleetAnswer {
     }
 
     /// The front, and what it rests on.
-    pub(super) fn carbon_section(&self, carbon: &FleetCarbon) -> Section {
+    pub(super) fn carbon_section(&self, carbon: &FleetCarbon, trial: &FleetTrial) -> Section {
         let mut table = ReportTable::new(
             "Mixes from the least cost to the least carbon, chosen before and priced after",
             vec![
@@ -159,9 +159,9 @@ impl FleetAnswer {
                 Column::number("CO2, t a month"),
             ],
         );
-        for rule in self.held_out.by.iter().filter(|rule| rule.by != FleetRule::Buying) {
-            let kg = Cell::opt(rule.carbon_kg_per_month, |kg| Cell::float(kg / 1e3, 2));
-            rules.rows.push(vec![rule.what.as_str().into(), Cell::float(rule.cost_per_month, 0), kg]);
+        for rule in trial.rules.iter().filter(|rule| rule.id != FleetRule::Buying) {
+            let kg = Cell::opt(rule.figures.carbon_kg_per_month, |kg| Cell::float(kg / 1e3, 2));
+            rules.rows.push(vec![rule.words.as_str().into(), Cell::float(rule.amount_per_month, 0), kg]);
         }
         let mut rests = ReportTable::new(
             "What that rests on",

@@ -59,6 +59,7 @@ pub(super) fn plan(
     split: &WeekSplit,
     options: &SupplyOptions,
     request: &FleetRequest,
+    reserves_nothing: bool,
     day: &dyn Fn(i64) -> String,
 ) -> Forward {
     let (begin, end) = whole(&split.all);
@@ -75,7 +76,10 @@ pub(super) fn plan(
             let gpu = offers.pools.get(at).map_or_else(String::new, |pool| pool.gpu.clone());
             let supply = seen(rule, offers, at, demand, options)?;
             let levels = levels(&supply, demand.hours.iter().copied());
-            let chosen = solve(&supply, &levels);
+            let chosen = match reserves_nothing && rule == FleetRule::Mix {
+                true => FleetMix { counts: vec![0; supply.commitments.len()], cost: 0.0, bound: 0.0 },
+                false => solve(&supply, &levels),
+            };
             Some(Planned { gpu, demand: demand.clone(), supply, levels, chosen })
         };
         demand.iter().enumerate().filter_map(of).collect()
@@ -120,9 +124,10 @@ pub(super) fn plan(
         let mix: Vec<FleetMixRow> = bought.iter().flat_map(|planned| rows(planned, offers, &[])).collect();
         Some(FleetBuying { cost_per_month: mix.iter().map(|row| row.cost_per_month).sum(), mix })
     };
+    let drawn = |of: &Planned| if reserves_nothing { Vec::new() } else { drawn(of, &blocks) };
     Forward {
         demand: summaries,
-        mix: planned.iter().flat_map(|of| rows(of, offers, &drawn(of, &blocks))).collect(),
+        mix: planned.iter().flat_map(|of| rows(of, offers, &drawn(of))).collect(),
         cost_per_month: interval::mean(&costs(false)),
         on_demand_per_month: interval::mean(&costs(true)),
         waiting_gpu_hours_per_week: waiting / weeks.max(f64::MIN_POSITIVE),

@@ -5,121 +5,115 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format,
 };
-use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow};
+use super::advise::{cheaper_in_words, reserving_in_words};
+use super::{FleetAnswer, FleetBody, FleetMixRow};
 use crate::market::purchase::months_in_words;
+use crate::plan::tell;
+use crate::plan::verdict::Verdict;
 
-/// What a rule cost in a window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct InWindow<'a> {
-    from: &'a str,
-    of_on_demand: f64,
-    waiting_gpu_hours: f64,
-}
-
-/// What a rule cost over windows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct WindowSpan<'a> {
-    best: InWindow<'a>,
-    median: f64,
-    worst: InWindow<'a>,
-}
+/// Rules that are shown window by window; JSON has all.
+const SHOWN: [FleetRule; 6] = [
+    FleetRule::OnDemand,
+    FleetRule::Uncommitted,
+    FleetRule::NewsvendorSpot,
+    FleetRule::Mix,
+    FleetRule::Buying,
+    FleetRule::Hindsight,
+];
 
 /// Curves of load that are drawn.
 const CURVES: usize = 4;
 
-impl FleetAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("How much to reserve, and what to run on demand and on spot? {}", self.title),
-            format!(
-                "offers of {}, over {}{}",
-                self.offers,
-                months_in_words(self.horizon_months),
-                self.zone.as_ref().map_or_else(String::new, |zone| format!("; times in {zone}"))
-            ),
+/// The answer as a report.
+pub fn report(answer: &FleetAnswer) -> Report {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let subtitle = format!(
+        "offers of {}, over {}{}",
+        body.offers,
+        months_in_words(body.horizon_months),
+        body.zone.as_ref().map_or_else(String::new, |zone| format!("; times in {zone}"))
+    );
+    let mut sections = vec![body.mix_section(), tested(answer)];
+    sections.extend(body.carbon.as_ref().map(|carbon| body.carbon_section(carbon, trial)));
+    // Where nothing can be committed to, no use of a commitment is worth it.
+    sections.extend((!body.break_even.is_empty()).then(|| body.break_even_section()));
+    sections.push(body.sensitivity_section());
+    sections.extend((!body.stress.is_empty()).then(|| body.stress_section()));
+    sections.extend(body.buying_section());
+    sections.push(body.demand_section());
+    let column = Column::number("GPU-h waiting");
+    sections.push(tell::windows("fleet-windows", trial, &SHOWN, column, &|rule| {
+        Cell::float(rule.figures.waiting_gpu_hours, 0)
+    }));
+    let question = "How much to reserve, and what to run on demand and on spot?";
+    tell::report(answer, (question, subtitle), in_words(answer), sections)
+}
+
+/// What the mix costs, and what came of it on later windows, in sentences.
+fn in_words(answer: &FleetAnswer) -> Vec<String> {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let standing = body.standing_in_words(answer.verdict);
+    let nothing_better = answer.verdict == Verdict::NothingBetter;
+    // Said once.
+    let on_demand = match standing {
+        Some(_) => String::new(),
+        None => format!(", where all on demand costs {}", body.money(body.on_demand_per_month.value)),
+    };
+    let mut said: Vec<String> = standing.into_iter().collect();
+    said.extend((!nothing_better).then(|| {
+        format!(
+            "The mix to come costs **{} a month** ({} to {} over resampled weeks or days){on_demand}.",
+            body.money(body.cost_per_month.value),
+            body.money(body.cost_per_month.low),
+            body.money(body.cost_per_month.high),
+        )
+    }));
+    let of = &trial.of;
+    if nothing_better && of.plan.amount_per_month == of.baseline.amount_per_month {
+        said.push(
+            "The mix that was chosen before the split is all on demand too, so there is nothing to compare on the later windows."
+                .to_owned(),
         );
-        report.summary = self.summary();
-        report.notes.clone_from(&self.notes);
-        report.sections = vec![self.mix_section(), self.tested()];
-        report.sections.extend(self.carbon.as_ref().map(|carbon| self.carbon_section(carbon)));
-        // Where nothing can be committed to, no use of a commitment is worth it.
-        report.sections.extend((!self.break_even.is_empty()).then(|| self.break_even_section()));
-        report.sections.push(self.sensitivity_section());
-        report.sections.extend((!self.stress.is_empty()).then(|| self.stress_section()));
-        report.sections.extend(self.buying_section());
-        report.sections.push(self.demand_section());
-        report
+    } else {
+        let beside = format!(
+            ", where nothing reserved saved {} and the newsvendor {}",
+            format::percent(1.0 - of.simplest.of_baseline),
+            format::percent(1.0 - of.naive.of_baseline)
+        );
+        said.push(tell::saved(trial, "mix", "all on demand", &beside));
     }
-
-    fn summary(&self) -> Vec<String> {
-        let held = &self.held_out;
-        let mut said = vec![self.action.clone()];
-        let standing = self.standing_in_words();
-        let nothing_better = self.verdict == FleetVerdict::NothingBetter;
-        // Said once.
-        let on_demand = if standing.is_some() {
-            String::new()
-        } else {
-            format!(", where all on demand costs {}", self.money(self.on_demand_per_month.value))
-        };
-        said.extend(standing);
-        said.extend((!nothing_better).then(|| {
-            format!(
-                "The mix to come costs **{} a month** ({} to {} over resampled weeks or days){on_demand}.",
-                self.money(self.cost_per_month.value),
-                self.money(self.cost_per_month.low),
-                self.money(self.cost_per_month.high),
-            )
-        }));
-        let rule = |by: FleetRule| self.rule(by);
-        let costs = |by: FleetRule| rule(by).map(|rule| rule.cost_per_month);
-        if nothing_better && costs(FleetRule::Mix) == costs(FleetRule::OnDemand) {
-            said.push(
-                "The mix that was chosen before the split is all on demand too, so there is nothing to compare on the later windows."
-                    .to_owned(),
-            );
-        } else if let (Some(mix), Some(free), Some(naive)) =
-            (rule(FleetRule::Mix), rule(FleetRule::Uncommitted), rule(FleetRule::Newsvendor))
-        {
-            said.push(format!(
-                "Chosen on {} before {} and priced on {} after: the mix saved **{} of all on demand** ({} to {}, {}), where nothing reserved saved {} and the \
-                 newsvendor {}. It cost {} more than the best mix with hindsight, and saved least from {} on: {}.",
-                held.chosen_on,
-                to_the_minute(&held.split),
-                format::counted(held.windows.len() as u64, "window", "windows"),
-                format::percent(held.saving.value),
-                format::percent(held.saving.low),
-                format::percent(held.saving.high),
-                held.interval,
-                format::percent(1.0 - free.of_on_demand),
-                format::percent(1.0 - naive.of_on_demand),
-                format::percent(mix.regret),
-                to_the_minute(&held.worst_window),
-                format::percent(held.worst_saving)
-            ));
-        }
-        said.extend(self.cheaper_in_words());
-        said.extend(self.reserving_in_words());
-        if self.waiting_gpu_hours_per_week > 0.0 {
-            said.push(format!(
-                "**{} GPU-hours a week wait**, as the limits of the offers leave no room for them; they are in no cost.",
-                format::compact(self.waiting_gpu_hours_per_week)
-            ));
-        }
-        said.extend(self.buying_in_words());
-        if !self.stress.is_empty() {
-            said.push(self.stress_in_words());
-        }
-        said.extend(self.carbon.as_ref().map(|carbon| self.carbon_in_words(carbon)));
-        said.extend(self.confidence.map(|confidence| self.confidence_in_words(confidence)));
-        said
+    said.extend(cheaper_in_words(trial, body, answer.verdict));
+    said.extend(reserving_in_words(trial, body));
+    if body.waiting_gpu_hours_per_week > 0.0 {
+        said.push(format!(
+            "**{} GPU-hours a week wait**, as the limits of the offers leave no room for them; they are in no cost.",
+            format::compact(body.waiting_gpu_hours_per_week)
+        ));
     }
+    said.extend(body.buying_in_words(trial));
+    said.extend((!body.stress.is_empty()).then(|| body.stress_in_words()));
+    said.extend(body.carbon.as_ref().map(|carbon| body.carbon_in_words(carbon, trial)));
+    said
+}
 
+fn tested(answer: &FleetAnswer) -> Section {
+    let columns = ["GPUs reserved", "Of these in use", "GPU-hours that wait"].map(Column::number).to_vec();
+    tell::rules("fleet-tested", &answer.trial, "all on demand", columns, &|rule| {
+        let rule = rule.figures;
+        vec![
+            Cell::float(rule.committed_gpus, 0),
+            Cell::opt(rule.committed_used, Cell::Percent),
+            Cell::float(rule.waiting_gpu_hours, 0),
+        ]
+    })
+    .with_definition("Every rule knows the hours before the split, as they were known then, and no others; **hindsight** knows the later windows, all of them together, and cannot be had. It rents: nodes that are bought may cost less than it. **Limits**: whether no more work was left without GPUs than with all on demand.")
+    .with_definition("The peak, the mean and the newsvendor reserve what is cheapest by the GPU and run the rest on demand, without spot; the last of them stands again with spot for the rest.")
+}
+
+impl FleetBody {
     fn cost_column(&self) -> Column {
         Column::number(format!("{} a month", self.currency))
     }
@@ -191,97 +185,13 @@ impl FleetAnswer {
             .with_definition("**Number**: instances that are committed to, with the 2.5 % and 97.5 % ends of 40 draws of the record's weeks (days, if there are fewer than four). These are draws of what was, and not of the years to come: what turns out best on later weeks, as hindsight finds, may lie outside. **Mean** and **most** are instances in use in an hour.")
             .with_definition("**Longer runs**: how many per cent longer jobs run on spot, as they write checkpoints and are interrupted. It is in the cost.")
             .with_definition("What is rented is whole instances, hour by hour: **mean** is over all hours, and is no whole number for that.")
-            .with_definition(if self.gap > 0.0 {
+            .with_definition(if self.reserves_nothing {
+                "Nothing is reserved, as what reserving adds may be chance: on the weeks of the record another mix may cost less.".to_owned()
+            } else if self.gap > 0.0 {
                 format!("The search ended before all other mixes were ruled out: another may cost up to {} less.", format::percent(self.gap))
             } else {
                 "On the weeks of the record no other mix costs less: all sums of commitments were costed or ruled out.".to_owned()
             })
-    }
-
-    fn tested(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Chosen before, priced after",
-            vec![
-                Column::text("Rule"),
-                Column::number("GPUs reserved"),
-                Column::number("Of these in use"),
-                self.cost_column(),
-                Column::number("Of all on demand"),
-                Column::number("Beyond hindsight"),
-                Column::number("GPU-hours that wait"),
-            ],
-        );
-        for rule in &self.held_out.by {
-            table.rows.push(vec![
-                rule.what.as_str().into(),
-                Cell::float(rule.committed_gpus, 0),
-                Cell::opt(rule.committed_used, Cell::Percent),
-                Cell::float(rule.cost_per_month, 0),
-                Cell::Percent(rule.of_on_demand),
-                Cell::Percent(rule.regret),
-                Cell::float(rule.waiting_gpu_hours, 0),
-            ]);
-        }
-        let windows = self.windows_table();
-        Section::new("fleet-tested", "What came of it on later windows")
-            .with_table(table)
-            .with_table(windows)
-            .with_definition("Every rule knows the hours before the split, as they were known then, and no others; **hindsight** knows the later windows, all of them together, and cannot be had. It rents: nodes that are bought may cost less than it.")
-            .with_definition("The peak, the mean and the newsvendor reserve what is cheapest by the GPU and run the rest on demand, without spot; the last of them stands again with spot for the rest.")
-    }
-
-    /// What each rule cost in its best, middle and worst window.
-    fn windows_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(
-            format!("Cost over {}, of all on demand in the same one", self.windows_in_words()),
-            vec![
-                Column::text("Rule"),
-                Column::number("Best"),
-                Column::text("From"),
-                Column::number("Median"),
-                Column::number("Worst"),
-                Column::text("From"),
-                Column::number("GPU-h waiting"),
-            ],
-        );
-        for of in self.held_out.by.iter().filter(|of| of.by != FleetRule::OnDemand) {
-            let Some(WindowSpan { best, median, worst }) = self.window_span(of.by) else { continue };
-            table.rows.push(vec![
-                of.what.as_str().into(),
-                Cell::Percent(best.of_on_demand),
-                to_the_minute(best.from).into(),
-                Cell::Percent(median),
-                Cell::Percent(worst.of_on_demand),
-                to_the_minute(worst.from).into(),
-                Cell::float(worst.waiting_gpu_hours, 0),
-            ]);
-        }
-        table.note = Some("The JSON has every window (`held_out.windows`).".to_owned());
-        table
-    }
-
-    fn windows_in_words(&self) -> String {
-        format::counted(self.held_out.windows.len() as u64, "window", "windows")
-    }
-
-    /// The windows in which a rule cost the least and the most of all on demand in the same one, and the middle of all; of an even number the mean of the two in the middle. Nothing where all on demand costs nothing.
-    fn window_span(&self, by: FleetRule) -> Option<WindowSpan<'_>> {
-        let of = |window: &'_ FleetWindow, rule: FleetRule| window.by.iter().find(|of| of.by == rule).cloned();
-        let mut found: Vec<InWindow<'_>> = Vec::new();
-        for window in &self.held_out.windows {
-            let (Some(rule), Some(steady)) = (of(window, by), of(window, FleetRule::OnDemand)) else { continue };
-            if steady.cost > 0.0 {
-                found.push(InWindow {
-                    from: &window.from,
-                    of_on_demand: rule.cost / steady.cost,
-                    waiting_gpu_hours: rule.waiting_gpu_hours,
-                });
-            }
-        }
-        found.sort_by(|a, b| a.of_on_demand.total_cmp(&b.of_on_demand));
-        let (best, worst) = (found.first()?, found.last()?);
-        let median = quantile(&found.iter().map(|of| of.of_on_demand).collect::<Vec<_>>(), 0.5)?;
-        Some(WindowSpan { best: *best, median, worst: *worst })
     }
 
     fn break_even_section(&self) -> Section {
