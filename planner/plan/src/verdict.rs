@@ -139,7 +139,11 @@ pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<As
         ),
         Verdict::NoSaving => (drawn, "the interval of the saving holds none that would be worth it"),
     };
-    Some(Assurance { confidence, lowered_by: Vec::new(), risk: format!("Nothing should change, as far as was tested: {why}.") })
+    Some(Assurance {
+        confidence,
+        lowered_by: Vec::new(),
+        risk: format!("Nothing should change, as far as was tested: {why}."),
+    })
 }
 
 #[cfg(test)]
