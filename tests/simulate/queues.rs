@@ -26,7 +26,7 @@ const STRETCHES: [(i64, i64, i64); 5] = [(2, 8, 14), (31, 40, 46), (14, 24, 31),
 /// Others: before and after those, and cut elsewhere.
 const OTHERS: [(i64, i64, i64); 5] = [(-7, -1, 2), (61, 68, 72), (8, 20, 26), (20, 34, 40), (36, 50, 56)];
 /// How many of them are always tried.
-const ALWAYS: usize = 2;
+const FULL_STRETCHES: usize = 2;
 pub(crate) const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Nodes of 8 GPUs for each VC, so many that the jobs of `options` load them as said.
@@ -145,7 +145,7 @@ fn queues_of_philly_are_shared_and_no_vc_is_wronged() {
     let stretches: Vec<(i64, i64, i64)> = match asked.as_str() {
         "all" => STRETCHES.to_vec(),
         "other" => OTHERS.to_vec(),
-        _ => STRETCHES[..if full_tier() { ALWAYS } else { 1 }].to_vec(),
+        _ => STRETCHES[..if full_tier() { FULL_STRETCHES } else { 1 }].to_vec(),
     };
     for (from, split, to) in stretches {
         let [from_ms, split_ms, to_ms] = [from, split, to].map(|day| OCTOBER_MS + day * DAY_MS);

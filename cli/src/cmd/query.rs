@@ -136,13 +136,16 @@ fn standard(request: &Query, threads: Option<NonZeroUsize>) -> Result<()> {
     let [asked] = request.arguments.as_slice() else {
         return Err(Usage("--standard: name one source and no query".to_owned()).into());
     };
+    if request.format.is_none() && !request.json {
+        not_foreign::<Rows>(request.out.as_deref())?;
+    }
     let form = form(request);
-    let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
     let is_json = match form {
         Rows::Json => true,
         Rows::Table => false,
         _ => return Err(Usage("--standard: the answer is written as --format table or json".to_owned()).into()),
     };
+    let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
     let text = rollup::answer(Path::new(asked), request.reading.strict, is_json, threads)?;
     output::text(&text, out.as_deref())
 }

@@ -126,13 +126,12 @@ fn recommend<I, R, W>(
     let unit = format!("{} a month", trial.unit);
     let first = Effect::of(&change.amount, &unit, &trial.saving_per_month.negated(), &trial.interval);
     let risk = format!(
-        "Chosen on {} before {}, the plan came to {} more than “{}” on the later windows; it saved least from {} on ({}).",
+        "Chosen on {} before {}, the plan came to {} more than “{}” on the later windows; it {}.",
         trial.chosen_on,
         to_the_minute(&trial.split),
         format::percent(of.plan.regret),
         of.oracle.words,
-        to_the_minute(&trial.worst_window),
-        format::percent(trial.worst_saving)
+        trial.worst_in_words()
     );
     assumptions.push(change.assumption.to_owned());
     Recommendation {

@@ -29,7 +29,7 @@ pub fn report<I, R, W, B>(
 /// What the plan (or mix) saved on the later windows, in a sentence; `against` is the baseline in words, `beside` is put after the saving.
 pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
     format!(
-        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than “{}”, and saved least from {} on: {}.",
+        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than “{}”, and {}.",
         trial.chosen_on,
         to_the_minute(&trial.split),
         format::counted(trial.windows.len() as u64, "window", "windows"),
@@ -38,8 +38,7 @@ pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside:
         if trial.blocks > 1 { trial.interval.as_str() } else { "no interval: there is one to draw from" },
         format::percent(trial.of.plan.regret),
         trial.of.oracle.words,
-        to_the_minute(&trial.worst_window),
-        format::percent(trial.worst_saving)
+        trial.worst_in_words()
     )
 }
 

@@ -10,6 +10,8 @@ use std::fmt::Debug;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::to_the_minute;
 use tracecast_replay::compare::IntervalEstimate;
 
 use crate::error::{Error, Result};
@@ -148,6 +150,17 @@ pub struct Trial<I, R, W> {
     #[serde(skip)]
     #[schemars(skip)]
     pub of: Roles<RuleOverWindows<I, R>>,
+}
+
+impl<I, R, W> Trial<I, R, W> {
+    /// The window in which the plan saved least, or lost most, in words after "the plan".
+    pub fn worst_in_words(&self) -> String {
+        let from = to_the_minute(&self.worst_window);
+        match self.worst_saving < 0.0 {
+            true => format!("lost most from {from} on: {}", format::percent(-self.worst_saving)),
+            false => format!("saved least from {from} on: {}", format::percent(self.worst_saving)),
+        }
+    }
 }
 
 impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {

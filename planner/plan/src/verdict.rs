@@ -1,6 +1,6 @@
 //! Whether a plan is advised: one judgement of every trial.
 //!
-//! A plan is advised only if, on the later windows, it kept its limits, was no dearer than the simplest rule, saved at least 5 % of the baseline, and the interval
+//! A plan is advised only if, on the later windows, it kept its limits, came to less than the simplest rule, saved at least 5 % of the baseline, and the interval
 //! of that excludes none. Of candidates whose results do not differ by more than chance the simplest is to be recommended: [`is_simpler_next`] says where a plan has to
 //! be made again with that one.
 //!
@@ -40,7 +40,7 @@ pub enum Verdict {
 pub struct Judged {
     /// Whether the plan to come differs from the baseline.
     pub changes: bool,
-    /// Whether it differs from the simplest rule.
+    /// Whether it is the simplest rule.
     pub is_simplest: bool,
     /// Whether plan and baseline do the same work.
     pub is_comparable: bool,
@@ -53,7 +53,7 @@ pub fn judge<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged) -> Verdict {
     let of = &trial.of;
     if !judged.changes {
         Verdict::NothingBetter
-    } else if of.baseline.amount_per_month <= 0.0 {
+    } else if judged.is_comparable && of.baseline.amount_per_month <= 0.0 {
         Verdict::NothingToSave
     } else if trial.blocks < judged.fewest_blocks {
         Verdict::TooShort
@@ -181,5 +181,7 @@ mod tests {
         assert_eq!(unchanged(&little, Verdict::NoSaving).map(|sure| sure.confidence), Some(Confidence::Medium));
         let none = trial([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]);
         assert_eq!(judge(&none, &JUDGED), Verdict::NothingToSave);
+        // Where the baseline does nothing it costs nothing, and leaves all work undone.
+        assert_eq!(judge(&none, &Judged { is_comparable: false, ..JUDGED }), Verdict::NotComparable);
     }
 }

@@ -6,6 +6,7 @@
 //! O(rows). Worked example: a plan that lets jobs wait for an hour and cost 900 on later weeks, where its number of nodes for nobody waiting cost 880: nodes for nobody waiting are planned in its place, and advised if they saved enough.
 
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::policy::WaitingFamily;
 use super::{BurstBody, BurstPoolPlan, BurstTrial};
@@ -118,6 +119,20 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
     let tested = body.nodes_given.is_some() || trial.of.plan.figures.own_gpus > 0.0;
     let paid = !body.somebody_waits() || trial.beyond_simplest.low > 0.0;
     let unit = format!("{} a month", body.currency);
+    let doubt = if trial.worst_saving < 0.0 {
+        let more = format::percent(-trial.worst_saving);
+        format!(
+            "In the window from {} on it cost {more} more than {}.",
+            to_the_minute(&trial.worst_window),
+            body.against()
+        )
+    } else if !tested {
+        "No nodes were chosen before the split, so none were tested.".to_owned()
+    } else if !trial.draws_weeks {
+        "There were fewer than four later weeks to test it on.".to_owned()
+    } else {
+        String::new()
+    };
     Change {
         plan: "burst",
         amount: "Cost of the GPUs on the later windows".to_owned(),
@@ -130,7 +145,7 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
         naive: trial.of.naive.words.clone(),
         harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits.all))),
         confidence: confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0),
-        doubt: String::new(),
+        doubt,
         risk: String::new(),
         assumption: "The weeks to come are like those of the record; nodes are paid to their end whatever comes.",
         holds_until: "until load or prices change: make the plan again when the load of a month differs by a fifth, and before nodes are bought or a commitment ends.".to_owned(),
