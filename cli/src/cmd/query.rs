@@ -11,7 +11,7 @@ use tracecast_analytics::report::text;
 use tracecast_query::{QueryAnswer, Tables, listing};
 
 use crate::args::{Between, Reading, TIMES, not_foreign};
-use crate::cmd::{answer, rollup};
+use crate::cmd::{answer, query_standard};
 use crate::early::{Replacing, form_of_name};
 use crate::exit::Usage;
 use crate::progress::Clock;
@@ -95,16 +95,16 @@ pub(crate) struct Query {
 }
 
 pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -> Result<()> {
+    if request.format.is_none() && !request.json {
+        not_foreign::<Rows>(request.out.as_deref())?;
+    }
+    let form = form(request);
     if request.standard {
-        return standard(request, threads);
+        return standard(request, form, threads);
     }
     with_engine_set(threads)?;
     request.between.window()?;
     let (sources, sql) = parts(request)?;
-    let form = form(request);
-    if request.format.is_none() && !request.json {
-        not_foreign::<Rows>(request.out.as_deref())?;
-    }
     let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
     let out = out.as_deref();
     if sql.is_none() && !matches!(form, Rows::Table | Rows::Json) {
@@ -132,21 +132,17 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
 }
 
 /// The six standard questions.
-fn standard(request: &Query, threads: Option<NonZeroUsize>) -> Result<()> {
+fn standard(request: &Query, form: Rows, threads: Option<NonZeroUsize>) -> Result<()> {
     let [asked] = request.arguments.as_slice() else {
         return Err(Usage("--standard: name one source and no query".to_owned()).into());
     };
-    if request.format.is_none() && !request.json {
-        not_foreign::<Rows>(request.out.as_deref())?;
-    }
-    let form = form(request);
     let is_json = match form {
         Rows::Json => true,
         Rows::Table => false,
         _ => return Err(Usage("--standard: the answer is written as --format table or json".to_owned()).into()),
     };
     let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
-    let text = rollup::answer(Path::new(asked), request.reading.strict, is_json, threads)?;
+    let text = query_standard::answer(Path::new(asked), request.reading.strict, is_json, threads)?;
     output::text(&text, out.as_deref())
 }
 
