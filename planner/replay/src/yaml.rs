@@ -93,6 +93,14 @@ pub fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
     Ok(objects(&nodes).into_iter().map(of).collect())
 }
 
+/// As [`documents`], without their lines.
+///
+/// # Errors
+/// As [`documents`].
+pub fn values(file: &str, text: &str) -> Result<Vec<Value>> {
+    Ok(documents(file, text)?.into_iter().map(|document| document.content).collect())
+}
+
 /// The objects in documents, those of lists among them.
 pub fn objects(nodes: &[Node]) -> Vec<&Node> {
     nodes.iter().flat_map(Node::objects).collect()

@@ -195,8 +195,7 @@ pub(super) mod tests {
     }
 
     fn read(text: &str) -> Vec<serde_json::Value> {
-        let found = tracecast_replay::yaml::documents("emitted.yaml", text).unwrap();
-        found.into_iter().map(|document| document.content).collect()
+        tracecast_replay::yaml::values("emitted.yaml", text).unwrap()
     }
 
     fn file<'f>(files: &'f [Emitted], name: &str) -> &'f str {

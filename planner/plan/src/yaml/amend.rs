@@ -12,7 +12,7 @@ use tracecast_analytics::report::quote::yaml;
 use yaml_rust2::scanner::TScalarStyle;
 
 use crate::error::Result;
-use tracecast_replay::yaml::{Content, Node, nodes, objects};
+use tracecast_replay::yaml::{Content, Node, nodes, objects, values};
 
 /// A step on the way to a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,10 +85,6 @@ impl Amended {
 pub struct Changed {
     /// What was there before.
     pub before: Option<Value>,
-}
-
-fn values(file: &str, text: &str) -> Result<Vec<Value>> {
-    Ok(objects(&nodes(file, text)?).into_iter().map(Node::value).collect())
 }
 
 /// Whether an item of a list is the one that is meant.

@@ -316,8 +316,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Vec<Value> {
-        let found = tracecast_replay::yaml::documents("emitted.yaml", text).unwrap();
-        found.into_iter().map(|document| document.content).collect()
+        tracecast_replay::yaml::values("emitted.yaml", text).unwrap()
     }
 
     fn documents(rendered: &Rendered, file: &str) -> Vec<Value> {
