@@ -25,7 +25,7 @@ pub(crate) const OCTOBER_MS: i64 = 1_506_816_000_000;
 const STRETCHES: [(i64, i64, i64); 5] = [(2, 8, 14), (31, 40, 46), (14, 24, 31), (45, 54, 61), (2, 37, 61)];
 /// Others: before and after those, and cut elsewhere.
 const OTHERS: [(i64, i64, i64); 5] = [(-7, -1, 2), (61, 68, 72), (8, 20, 26), (20, 34, 40), (36, 50, 56)];
-/// How many of them are always tried.
+/// How many of them, from the first on, the long tier tries; without it one is tried.
 const FULL_STRETCHES: usize = 2;
 pub(crate) const WEEK_MS: i64 = 7 * DAY_MS;
 

@@ -52,7 +52,7 @@ impl<T: Copy> Roles<T> {
 pub struct Priced<I, R, W> {
     /// The rule.
     pub id: I,
-    /// The same in words.
+    /// Its words in tables and sentences.
     pub words: String,
     /// Whether it kept the limits of the plan.
     pub kept: bool,
@@ -70,11 +70,11 @@ pub struct Priced<I, R, W> {
 pub struct RuleOverWindows<I, R> {
     /// The rule.
     pub id: I,
-    /// The same in words.
+    /// Its words in tables and sentences.
     pub words: String,
     /// What it came to a month of 730.5 hours, in the unit of the trial.
     pub amount_per_month: f64,
-    /// The same as a share of the baseline.
+    /// Its amount as a share of that of the baseline.
     pub of_baseline: f64,
     /// What it came to beyond the oracle, a share of that.
     pub regret: f64,
@@ -130,7 +130,7 @@ pub struct Trial<I, R, W> {
     pub roles: Roles<I>,
     /// What the plan saved, a share of the baseline.
     pub saving: IntervalEstimate,
-    /// The same a month, in the unit of amounts.
+    /// What the plan saved a month, in the unit of amounts.
     pub saving_per_month: IntervalEstimate,
     /// What the plan saved beyond the simplest rule, a share of the baseline.
     pub beyond_simplest: IntervalEstimate,

@@ -21,7 +21,7 @@ pub enum Verdict {
     Advised,
     /// No: on the later windows it saved less than a change is worth, or chance alone may have saved it.
     NoSaving,
-    /// No: there is only one later day or week.
+    /// No: there is only one later day.
     TooShort,
     /// No: on the later windows it did not keep its limits.
     LimitMissed,
@@ -108,13 +108,8 @@ pub fn saving_interval<I, R, W>(trial: &Trial<I, R, W>) -> String {
     format!("{} to {}", format::percent(trial.saving.low), format::percent(trial.saving.high))
 }
 
-/// The length of the test where it is no evidence, in words.
-pub fn short_in_words<I, R, W>(trial: &Trial<I, R, W>) -> String {
-    format!(
-        "the plan was tested on one {} after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record",
-        if trial.draws_weeks { "week" } else { "day" }
-    )
-}
+/// Why a test is no evidence where it has one block: a day, as a single week counts as its days.
+pub const TOO_SHORT: &str = "the plan was tested on one day after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record";
 
 /// How sure it is that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
 pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<Assurance> {
@@ -127,7 +122,7 @@ pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<As
         Verdict::LimitMissed | Verdict::NothingToSave => {
             (Confidence::Medium, "it rests on the windows after the split alone")
         }
-        Verdict::TooShort => (Confidence::Low, "one day or week is no evidence of others"),
+        Verdict::TooShort => (Confidence::Low, "one day is no evidence of others"),
         Verdict::SimplerAsGood if trial.beyond_simplest.high > 0.0 => (
             Confidence::Low,
             "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",

@@ -28,8 +28,9 @@ use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::GPU_RESOURCE;
-use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed};
+use crate::plan::emitted::{
+    GPU_RESOURCE, check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed,
+};
 use crate::yaml::stream;
 
 mod script;

@@ -15,7 +15,7 @@ use crate::plan::Effect;
 use crate::plan::answer::Change;
 use crate::plan::money::money;
 use crate::plan::tell;
-use crate::plan::verdict::{Judged, Verdict, confidence, short_in_words, unsaved_in_words};
+use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{FEWEST_OF_CLASS, harmed};
 
 impl BurstBody {
@@ -74,7 +74,7 @@ pub(super) fn act(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> Str
 fn why_not(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
     let of = &trial.of;
     match verdict {
-        Verdict::TooShort => short_in_words(trial),
+        Verdict::TooShort => TOO_SHORT.to_owned(),
         Verdict::LimitMissed => {
             let longest = body.sizes.iter().filter(|size| size.waits.all.jobs >= FEWEST_OF_CLASS as u64);
             let longest = longest.max_by(|a, b| a.waits.all.p95_s.total_cmp(&b.waits.all.p95_s));

@@ -13,8 +13,7 @@ use crate::cloud::elastic::{LanesPilot, LanesView, ride_lanes};
 use crate::cloud::job::{DeadlineJob, FromNow, Holding};
 use crate::cloud::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
 use crate::cloud::work::WorkDistribution;
-use crate::market::availability::SpotSeries;
-use crate::market::availability::Supply;
+use crate::market::availability::{SpotSeries, Supply};
 use crate::plan::window::Window;
 
 /// Most numbers of nodes that are told.

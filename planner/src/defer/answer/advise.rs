@@ -12,7 +12,7 @@ use super::{DeferAim, DeferBody, DeferPlan, DeferTrial, NextWay};
 use crate::plan::Effect;
 use crate::plan::answer::Change;
 use crate::plan::money::money;
-use crate::plan::verdict::{Judged, Verdict, confidence, short_in_words, unsaved_in_words};
+use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{gpus_in_words, harmed};
 
 /// Classes that are named in a sentence.
@@ -125,7 +125,7 @@ pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> Str
             body.amount(trial.of.baseline.amount_per_month)
         ),
         Verdict::NothingBetter => "within the mean wait asked for, no waiting was found that saves anything".to_owned(),
-        Verdict::TooShort => short_in_words(trial),
+        Verdict::TooShort => TOO_SHORT.to_owned(),
         Verdict::NoSaving | Verdict::SimplerAsGood | Verdict::NotComparable => {
             unsaved_in_words(trial, "plan", &body.against())
         }

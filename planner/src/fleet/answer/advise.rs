@@ -15,7 +15,7 @@ use crate::market::purchase::{BoughtAs, months_in_words, offers_in_words, to_com
 use crate::plan::answer::Change;
 use crate::plan::money::{MONTH_H, money};
 use crate::plan::tell;
-use crate::plan::verdict::{Judged, Verdict, confidence, short_in_words, unsaved_in_words};
+use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 
 impl FleetBody {
     /// Money, with its currency.
@@ -159,7 +159,7 @@ fn why_not(trial: &FleetTrial, body: &FleetBody, verdict: Verdict) -> String {
             "on the later windows the mix left more work without GPUs than all on demand".to_owned()
         }
         Verdict::NothingBetter => "at these prices all on demand is the cheapest mix for this load".to_owned(),
-        Verdict::TooShort => short_in_words(trial),
+        Verdict::TooShort => TOO_SHORT.to_owned(),
         Verdict::Advised => format!(
             "on the later windows reserving added {} to what spot and on-demand alone save, which may be chance",
             tell::beyond_simplest(trial)
