@@ -113,6 +113,8 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
         "datasets/sample",
         "--scan",
         "skip",
+        "--scale",
+        "1.2",
         "--emit",
         "kueue",
         "--emit-to",
@@ -259,8 +261,20 @@ fn told(text: &str, code: i32, words: &[&str]) {
 fn planned(scheduler: &str) -> serde_json::Value {
     let folder = Folder::new();
     let out = folder.path("queues");
-    let plan =
-        ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", scheduler, "--emit-to", &out, "--quiet"];
+    let plan = [
+        "plan",
+        "queues",
+        "datasets/sample",
+        "--scan",
+        "skip",
+        "--scale",
+        "1.2",
+        "--emit",
+        scheduler,
+        "--emit-to",
+        &out,
+        "--quiet",
+    ];
     let output = tracecast(&plan);
     assert!(output.status.success(), "{}", stderr(&output));
     data(&["datasets/sample", "--quota", &format!("{out}/{scheduler}.yaml"), "--recorded", "fifo/skip"])

@@ -208,6 +208,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         objective: asked.objective.clone(),
         replays: asked.replays as usize,
         growth,
+        most_listed: usize::MAX,
     };
     let listed = search::listed(&loaded, &request);
     if (1..=listed).contains(&request.replays) {

@@ -25,7 +25,7 @@ use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome
 use super::setup::{QueueChange, Setup, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
-use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH, worth};
+use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH};
 use crate::queues::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
@@ -341,7 +341,9 @@ pub struct QueuesAnswer {
     pub candidates: Vec<QueuesCandidate>,
     /// Position of what the list alone would have chosen.
     pub list_choice: usize,
-    /// Position of the chosen.
+    /// Position of the best on the earlier jobs.
+    pub best: usize,
+    /// Position of the chosen: of the ways that the best is no better than by more than chance on the later jobs, the simplest.
     pub chosen: usize,
     /// The chosen without each of its changes, that which matters most on the later jobs first.
     pub ablation: Vec<QueuesAblation>,
@@ -439,25 +441,8 @@ impl QueuesAnswer {
         let change = found.change.differences.first();
         let base = today.later.waits.merit;
         let objective = &request.objective;
-        let worth = change.is_some_and(|change| {
-            if objective.is_of_the_tail() {
-                worth(-change.p95_wait_s.value, -change.p95_wait_s.high, base.p95_wait_s)
-            } else if objective.is_of_waits() {
-                worth(-change.mean_wait_s.value, -change.mean_wait_s.high, base.mean_wait_s)
-            } else {
-                // Of what is no wait there is no interval: it has to be less on the later jobs as well, and nobody may wait the longer for it.
-                chosen.later.cost <= 1.0 - WORTH && change.mean_wait_s.low <= 0.0
-            }
-        });
-        let worse = worse(&found, &name);
-        // What was to be small has to be smaller on the later jobs as well: a mean may fall while the tail grows.
         // On sizes that are not those of today nothing is to be changed.
-        let followed = loaded.of_another_time.is_none()
-            && found.chosen > 0
-            && worth
-            && chosen.later.cost < 1.0
-            && chosen.later.cannot_run == 0
-            && !worse.iter().any(|worse| worse.beyond_interval);
+        let followed = loaded.of_another_time.is_none() && found.chosen > 0 && found.is_followed;
         let in_reach = |change: &IntervalEstimate, base: f64| change.low <= -WORTH * base && change.high > 0.0;
         let unsure = match change {
             _ if !objective.is_of_waits() && followed => {
@@ -530,6 +515,7 @@ impl QueuesAnswer {
                 .collect(),
             candidates,
             list_choice: found.of_list,
+            best: found.best,
             chosen: found.chosen,
             ablation,
             in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
@@ -543,7 +529,7 @@ impl QueuesAnswer {
                 hindsight: ideal.later.waits.into(),
                 mean_wait_change_s: change.map(|change| change.mean_wait_s),
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
-                worse,
+                worse: worse(&found, &name),
                 nodes: loaded.cluster.nodes_at(last_ms(&loaded.workload)),
                 nodes_change: groups().any(changes),
                 nodes_instead: found.nodes_instead,
@@ -641,7 +627,7 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
             jobs: of.chosen.jobs as u64,
             p95_wait_s: of.chosen.merit.p95_wait_s,
             private_p95_wait_s: of.private.merit.p95_wait_s,
-            beyond_interval: change.low > 0.0,
+            beyond_interval: of.is_wronged(),
         })
     };
     found.by_vc.iter().filter_map(of).collect()

@@ -207,7 +207,7 @@ mod tests {
         let grown = found.grown.as_ref().unwrap();
         assert!((grown.gpu_time_ratio.mean - 1.3).abs() < 0.05, "{:?}", grown.gpu_time_ratio);
         let without = search(&loaded, &request(None), SearchRun::default()).unwrap();
-        assert_eq!(grown.of_today, without.chosen);
+        assert_eq!(grown.of_today, without.best);
         assert_eq!(grown.of_both, Some(found.chosen));
         let chosen = &found.tried[found.chosen];
         assert!(chosen.is_allowed() && grown.of[found.chosen].allowed_draws() == 3);

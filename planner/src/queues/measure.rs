@@ -233,6 +233,8 @@ pub(super) struct Yardstick<'a> {
     /// Those of them that run on nodes of their own as well.
     pub(super) jobs: Vec<usize>,
     halves: [Vec<usize>; 2],
+    /// Whether several VCs share the nodes, so that one may be wronged.
+    is_shared: bool,
     /// Jobs of the whole time and of each third.
     classes: Vec<Classes>,
 }
@@ -242,8 +244,8 @@ impl<'a> Yardstick<'a> {
     pub(super) fn new(
         workload: &'a Workload,
         ((from_ms, to_ms), objective): ((i64, i64), &Objective),
-        private: Times,
-        today: &Times,
+        (private, today): (Times, &Times),
+        is_shared: bool,
     ) -> Self {
         let of_today = today.counted(workload, i64::MIN, i64::MAX);
         let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
@@ -258,7 +260,7 @@ impl<'a> Yardstick<'a> {
         let mut windows = vec![jobs.clone(), between(i64::MIN, first), between(first, second)];
         windows.push(between(second, i64::MAX));
         let classes = windows.iter().map(|jobs| Classes::of(objective, workload, (&private, today), jobs)).collect();
-        Self { workload, objective: objective.clone(), private, of_today, jobs, halves, classes }
+        Self { workload, objective: objective.clone(), private, of_today, jobs, halves, is_shared, classes }
     }
 
     /// How a setup did.
@@ -279,6 +281,9 @@ impl<'a> Yardstick<'a> {
     /// VCs that wait longer than on nodes of their own, by position.
     fn wronged(&self, jobs: &[usize], times: &Times) -> Vec<usize> {
         let mut found = Vec::new();
+        if !self.is_shared {
+            return found;
+        }
         for (vc, jobs) in by_vc(self.workload, jobs) {
             let (Some(waits), Some(private)) = (times.waited(&jobs), self.private.waited(&jobs)) else { continue };
             if jobs.len() >= FEWEST_OF_VC && is_longer(&waits.merit, &private.merit) {

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::replay::compare::Merit;
+use crate::replay::compare::{Difference, Merit};
 
 /// Added to waits that are divided, seconds.
 pub(super) const MINUTE_S: f64 = 60.0;
@@ -163,6 +163,12 @@ impl Objective {
     /// Whether the 95 % wait is all of a wait that counts.
     pub(super) fn is_of_the_tail(&self) -> bool {
         self.has(Term::Tail) && !self.has(Term::Mean) && !self.has(Term::Median)
+    }
+
+    /// Whether a wait that counts, the mean or the 95 % wait, is less by more than chance.
+    pub(super) fn is_clearly_less(&self, change: &Difference) -> bool {
+        let mean = self.is_of_waits() && !self.is_of_the_tail() && change.mean_wait_s.high < 0.0;
+        mean || (self.has(Term::Tail) && change.p95_wait_s.high < 0.0)
     }
 
     /// Whether a wait of any kind counts.

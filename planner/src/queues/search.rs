@@ -3,17 +3,19 @@
 //! ```text
 //! earlier jobs  submitted before the split; runs are cut off at the split, and jobs that had not started by then are left out, as nobody could have
 //!               known more
-//! list          every way to share × three policies: today's, today's with EASY backfill, and the shortest job first, by predicted runs
+//! list          every way to share × three policies: today's, today's with EASY backfill, and the shortest job first, by predicted runs; on today's nodes also the
+//!               fewest GPUs first, the least predicted GPU time first, and passing over what does not fit
 //! incentive     a setup is allowed if in each half of the earlier time no VC's mean or 95 % wait exceeds that on nodes of its own by more than
-//!               5 % and a minute, and every job runs that runs today
+//!               5 % and a minute, and every job runs that runs today. Of one VC, which shares with nobody, only the latter is asked
 //! criterion     of those, what costs least in the earlier time, by the [objective](super::objective)
 //! search        from the best three of what was tried, everything that differs from one of them in one thing ([`setup`](super::setup)), until the best of all is no
 //!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it
 //! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
 //!               and a hundredth of today's more
 //! growth        where more work is asked for, the choice has to hold for it as well ([`grown`](super::grown))
-//! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of all that was tried seen with
+//! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the best, and the best of all that was tried seen with
 //!               hindsight
+//! simplest      of the ways that the best is no better than by more than chance on the later jobs, the simplest is chosen ([`later`])
 //! ```
 //!
 //! The replay starts at the first job with empty nodes, so the later jobs meet nodes in use. Everything is replayed on the same nodes and jobs. A VC with fewer than
@@ -27,20 +29,22 @@
 //! O(setups × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
 
+mod later;
+
 use std::path::Path;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use self::later::Later;
 use super::grown::{GrownSetups, SetupGrown};
 use super::journal::{Head, Journal, SearchRun};
-use super::measure::{Classes, EarlierOutcome, Times, by_vc, compared};
+use super::measure::{EarlierOutcome, Times};
 use super::objective::{JobWaits, Measured, Objective};
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
-use super::trial::{Known, MARGIN, Trial, beats, least, times, told_of};
+use super::trial::{Known, MARGIN, Trial, beats, least};
 use crate::error::{Error, Result};
-use crate::plan::incentive::FEWEST_OF_VC;
 use crate::plan::window;
 use crate::replay::compare::{Comparison, Difference};
 use crate::replay::fidelity::Fidelity;
@@ -69,12 +73,15 @@ pub struct QueuesRequest {
     pub replays: usize,
     /// More work, for which the plan has to hold as well.
     pub growth: Option<Growth>,
+    /// Ways of the list that are replayed at most, those with the least to set.
+    pub most_listed: usize,
 }
 
 impl QueuesRequest {
     /// The list alone, for the mean and the 95 % wait.
     pub fn of_list(eval_from_ms: Option<i64>, today: Policy) -> Self {
-        Self { eval_from_ms, today, objective: Objective::default(), replays: 0, growth: None }
+        let objective = Objective::default();
+        Self { eval_from_ms, today, objective, replays: 0, growth: None, most_listed: usize::MAX }
     }
 }
 
@@ -148,6 +155,13 @@ pub struct VcOutcome {
     pub change: Option<Difference>,
 }
 
+impl VcOutcome {
+    /// Whether its 95 % wait is longer than on nodes of its own, beyond the interval.
+    pub fn is_wronged(&self) -> bool {
+        self.change.as_ref().is_some_and(|change| change.p95_wait_s.value > 0.0 && change.p95_wait_s.low > 0.0)
+    }
+}
+
 /// A setup that no allowed one beats in both the mean and the 95 % wait of the earlier jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnFront {
@@ -166,8 +180,12 @@ pub struct SearchOutcome {
     pub tried: Vec<TriedSetup>,
     /// Position of what the list alone would choose.
     pub of_list: usize,
-    /// Position of the chosen.
+    /// Position of the best on the earlier jobs.
+    pub best: usize,
+    /// Position of the chosen: of the ways that the best is no better than by more than chance on the later jobs, the simplest.
     pub chosen: usize,
+    /// Whether it is to be followed: the later jobs clearly wait less than today, cost less by the objective and all run, and no VC waits longer than on nodes of its own beyond its interval.
+    pub is_followed: bool,
     /// The chosen without each of its changes, and in today's order.
     pub ablated: Vec<Ablated>,
     /// Shares of the chosen.
@@ -291,11 +309,6 @@ pub fn journal(path: &Path, loaded: &Loaded, request: &QueuesRequest) -> Result<
 /// If too few jobs lie before or after the split, a policy does not go with the workload, or nothing says what is a VC's own.
 pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> Result<SearchOutcome> {
     let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
-    if cluster.vcs.len() < 2 {
-        return Err(Error::no_jobs(
-            "there are nodes of one VC alone, so there is nothing to share; a plan of queues needs at least two VCs, in the cluster file too if one is given".to_owned(),
-        ));
-    }
     let shares = Shares::of(cluster)?;
     let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
     let known = loaded.known_at(split_ms);
@@ -312,7 +325,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     if trial.yardstick.jobs.len() < FEWEST_JOBS {
         return too_few("before", trial.yardstick.jobs.len(), workload.len());
     }
-    let mut tried = trial.judge(knobs.list(), 0)?;
+    let mut tried = trial.judge(knobs.list(request.most_listed), 0)?;
     let listed = tried.len();
     let searched = request.replays > listed;
     if searched {
@@ -322,93 +335,31 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let with = (ground, today, &request.objective);
     let more = |growth: &Growth| GrownSetups::of(growth, (&known, split_ms), with, (&tried, &pick), run);
     let grown = request.growth.as_ref().map(more).transpose()?;
-    let chosen = grown.as_ref().and_then(|grown| grown.of_both).unwrap_or_else(|| pick(&tried));
+    let best = grown.as_ref().and_then(|grown| grown.of_both).unwrap_or_else(|| pick(&tried));
     let of_list = of_list(&tried, listed);
-    // What the chosen is without each of its changes.
-    let Some((chosen_setup, ..)) = tried.get(chosen).cloned() else {
-        return Err(Error::no_scenario("there is no candidate"));
-    };
-    let mut back: Vec<(Option<QueueChange>, Setup)> = chosen_setup
-        .changes(today)
-        .into_iter()
-        .map(|change| (Some(change), chosen_setup.without(change, today)))
-        .collect();
-    if chosen_setup.policy != *today {
-        back.push((None, chosen_setup.in_todays_order(today)));
-    }
-    let ablated: Result<Vec<Known>> = back
-        .iter()
-        .map(|(_, setup)| match tried.iter().find(|(known, ..)| known == setup) {
-            Some(known) => Ok(known.clone()),
-            None => trial.judge(vec![setup.clone()], 0)?.into_iter().next().ok_or(Error::no_scenario("there is none")),
-        })
-        .collect();
-    // If the chosen has to hold for more work, so has what is left of it.
-    let grown_back: Vec<Option<SetupGrown>> = match (&request.growth, &grown) {
-        (Some(growth), Some(grown)) if grown.of_both.is_some() => {
-            let setups: Vec<Setup> = back.iter().map(|(_, setup)| setup.clone()).collect();
-            let of = grown.of_each(growth, (&known, split_ms), with, (&tried, &setups), run)?;
-            of.into_iter().map(Some).collect()
-        }
-        _ => vec![None; back.len()],
-    };
     // The later jobs, in a replay of all.
-    let told = told_of(workload, split_ms, &request.objective);
-    let private = times(&ground, &private, workload, &[])?;
-    let today_times = times(&ground, &as_today, workload, &told)?;
-    let of_today = today_times.counted(workload, split_ms, i64::MAX);
-    let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
-    if jobs.len() < FEWEST_JOBS {
-        return too_few("after", jobs.len(), workload.len());
-    }
-    let measured =
-        |times: &Times| times.measured(&request.objective, &private, workload, &jobs).unwrap_or(Measured::NONE);
-    let classes = Classes::of(&request.objective, workload, (&private, &today_times), &jobs);
-    let outcome = |times: &Times| {
-        let measured = measured(times);
-        let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
-        LaterOutcome {
-            waits: measured.waits,
-            measured,
-            cost: classes.cost(&request.objective, workload, (&private, times)).unwrap_or(1.0),
-            cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
-            stopped,
-            lost_gpu_hours,
-        }
-    };
-    let replayed = |setup: &Setup| times(&ground, setup, workload, &told);
-    let later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
-        let later = run.outcome("later", &setup, || Ok(outcome(&replayed(&setup)?)))?;
+    let later = Later::new(workload, (ground, &request.objective), (&private, &as_today), split_ms)?;
+    let of_later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
+        let later = run.outcome("later", &setup, || Ok(later.outcome(&later.replayed(&setup)?)))?;
         Ok(TriedSetup { setup, round, earlier, later })
     };
+    let known_setups = tried.clone();
     let is_on_front = on_front(&tried);
     let with_change = |(at, known): (usize, Known)| -> Result<(TriedSetup, Option<OnFront>)> {
         if is_on_front.get(at) != Some(&true) {
-            return Ok((later(known)?, None));
+            return Ok((of_later(known)?, None));
         }
         // How surely it is better goes by its jobs, one by one, which no journal has.
         let (setup, round, earlier) = known;
-        let times = replayed(&setup)?;
+        let times = later.replayed(&setup)?;
         run.watch.made();
-        let ran: Vec<usize> = jobs.iter().copied().filter(|job| times.wait_ms(*job).is_some()).collect();
-        let change = compared(workload, &ran, &[("today", &today_times), ("front", &times)])?;
-        let tried = TriedSetup { setup, round, earlier, later: outcome(&times) };
-        Ok((tried, Some(OnFront { at, change: change.differences.into_iter().next() })))
+        let change = later.beside_today(&times)?;
+        let tried = TriedSetup { setup, round, earlier, later: later.outcome(&times) };
+        Ok((tried, Some(OnFront { at, change })))
     };
     let both: Vec<(TriedSetup, Option<OnFront>)> =
         tried.into_par_iter().enumerate().map(with_change).collect::<Result<_>>()?;
     let (tried, front): (Vec<TriedSetup>, Vec<Option<OnFront>>) = both.into_iter().unzip();
-    let ablated: Vec<Ablated> = ablated?
-        .into_iter()
-        .zip(back.into_iter().zip(grown_back))
-        .map(|(known, ((change, _), grown))| {
-            let without = match tried.iter().find(|tried| tried.setup == known.0) {
-                Some(tried) => tried.clone(),
-                None => later(known)?,
-            };
-            Ok(Ablated { change, without, grown })
-        })
-        .collect::<Result<_>>()?;
     run.sync()?;
     let Some(first) = tried.first() else { return Err(Error::no_scenario("there is no candidate")) };
     // Who runs fewer jobs is not the better for it.
@@ -418,36 +369,57 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     };
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
     let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
-    let Some(ideal) = tried.get(hindsight) else { return Err(Error::no_scenario("there is no candidate")) };
-    let (picked_times, ideal) =
-        (times(&ground, &chosen_setup, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
-    // What a journal tells of these is replayed here anyway.
-    let told_so = |of: Option<&TriedSetup>, times: &Times| {
-        of.is_some_and(|of| of.later.waits == times.waited(&jobs).unwrap_or(JobWaits::NONE))
+    let (Some(ideal), Some(of_best)) = (tried.get(hindsight), tried.get(best)) else {
+        return Err(Error::no_scenario("there is no candidate"));
     };
-    if !told_so(Some(first), &today_times) || !told_so(tried.get(chosen), &picked_times) {
+    let ideal = later.replayed_untold(&ideal.setup)?;
+    // What a journal tells of today and of the best is replayed here anyway.
+    if !later.is_told_so(first, &later.today) {
         return Err(run.contradicted());
     }
-    let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
-    let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
-    let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];
-    let change = compared(workload, &ran, &named)?;
-    let of_vcs: Result<Vec<VcOutcome>> = by_vc(workload, &ran)
-        .into_par_iter()
-        .map(|(vc, jobs)| {
-            let change = if jobs.len() >= FEWEST_OF_VC {
-                let change = compared(workload, &jobs, &[("private", &private), ("chosen", &picked_times)])?;
-                change.differences.into_iter().next()
-            } else {
-                None
-            };
-            let of = |times: &Times| times.waited(&jobs).unwrap_or(JobWaits::NONE);
-            Ok(VcOutcome { vc, today: of(&today_times), private: of(&private), chosen: of(&picked_times), change })
-        })
+    // What has to hold for more work as well is not tested on later jobs alone.
+    let of_both = grown.as_ref().and_then(|grown| grown.of_both);
+    let simpler: &[TriedSetup] = if of_both.is_some() { &[] } else { &tried };
+    let (chosen, tested) = later.simplest((best, of_best, simpler), (&ideal, today), &|| run.contradicted())?;
+    let Some(chosen_setup) = tried.get(chosen).map(|tried| tried.setup.clone()) else {
+        return Err(Error::no_scenario("there is no candidate"));
+    };
+    // What the chosen is without each of its changes.
+    let mut back: Vec<(Option<QueueChange>, Setup)> = chosen_setup
+        .changes(today)
+        .into_iter()
+        .map(|change| (Some(change), chosen_setup.without(change, today)))
         .collect();
+    if chosen_setup.policy != *today {
+        back.push((None, chosen_setup.in_todays_order(today)));
+    }
+    // If the chosen has to hold for more work, so has what is left of it.
+    let grown_back: Vec<Option<SetupGrown>> = match (&request.growth, &grown) {
+        (Some(growth), Some(grown)) if grown.of_both.is_some() => {
+            let setups: Vec<Setup> = back.iter().map(|(_, setup)| setup.clone()).collect();
+            let of = grown.of_each(growth, (&known, split_ms), with, (&known_setups, &setups), run)?;
+            of.into_iter().map(Some).collect()
+        }
+        _ => vec![None; back.len()],
+    };
+    let ablated: Vec<Ablated> = back
+        .into_iter()
+        .zip(grown_back)
+        .map(|((change, setup), grown)| {
+            let without = match tried.iter().find(|tried| tried.setup == setup) {
+                Some(tried) => tried.clone(),
+                None => {
+                    let judged = trial.judge(vec![setup], 0)?.into_iter().next();
+                    of_later(judged.ok_or(Error::no_scenario("there is none"))?)?
+                }
+            };
+            Ok(Ablated { change, without, grown })
+        })
+        .collect::<Result<_>>()?;
+    run.sync()?;
     let wanted_s = tried.get(chosen).map_or(0.0, |tried| tried.later.waits.merit.mean_wait_s);
     let nodes_instead = if wanted_s < first.later.waits.merit.mean_wait_s {
-        nodes_instead(loaded, today, &jobs, wanted_s)?
+        nodes_instead(loaded, today, &later.jobs, wanted_s)?
     } else {
         None
     };
@@ -456,17 +428,19 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let fidelity = met((workload, recorded.unwrap_or(cluster)), today, &loaded.recorded_start_ms)?;
     Ok(SearchOutcome {
         split_ms,
-        private: private.waited(&jobs).unwrap_or(JobWaits::NONE),
+        private: later.private.waited(&later.jobs).unwrap_or(JobWaits::NONE),
         of_list,
+        best,
         chosen,
+        is_followed: tested.is_followed,
         ablated,
         shares: trial.ground.shares_of(&chosen_setup),
         asked_gpu_s: asked_gpu_s.clone(),
         hindsight,
-        change,
+        change: tested.change,
         grown,
         front: front.into_iter().flatten().collect(),
-        by_vc: of_vcs?,
+        by_vc: tested.by_vc,
         nodes_instead,
         fidelity,
         tried,
@@ -488,7 +462,7 @@ pub(super) fn outcome(
 
 /// Setups of the list.
 pub fn listed(loaded: &Loaded, request: &QueuesRequest) -> usize {
-    Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list().len()
+    Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list(request.most_listed).len()
 }
 
 /// Replays of a search at most, those of nodes of one's own and of today among them as one.

@@ -110,6 +110,11 @@ impl Setup {
         .collect()
     }
 
+    /// How little there is to set, the least first: how many changes from today, how many kinds of limits, and whether runs have to be known as they are not today.
+    pub(super) fn plainness(&self, today: &Policy) -> (usize, u8, bool) {
+        (self.changes(today).len(), self.sharing.limits(), self.policy.estimate != today.estimate)
+    }
+
     /// The same with one change taken back.
     #[must_use]
     pub fn without(&self, change: QueueChange, today: &Policy) -> Self {
@@ -165,6 +170,8 @@ pub struct Knobs<'a> {
     alike: bool,
     orders: Vec<Order>,
     moves: &'static [f64],
+    /// Whether there are VCs to share nodes.
+    several_vcs: bool,
 }
 
 /// What every job is predicted to run, seconds, if that is the same of all of them: a prediction that tells none from another. O(jobs).
@@ -204,7 +211,8 @@ impl<'a> Knobs<'a> {
         let mut kinds: Vec<Option<u16>> = kinds.collect();
         kinds.sort_unstable();
         kinds.dedup();
-        Self { workload, today, estimate, alike, orders, moves: if kinds.len() == 1 { &MOVES } else { &[] } }
+        let moves: &'static [f64] = if kinds.len() == 1 { &MOVES } else { &[] };
+        Self { workload, today, estimate, alike, orders, moves, several_vcs: cluster.vcs.len() > 1 }
     }
 
     /// Today's policy, today's with backfill, and the shortest run first.
@@ -223,12 +231,30 @@ impl<'a> Knobs<'a> {
         all
     }
 
-    /// Every way to share with every policy; today as it is first.
-    pub fn list(&self) -> Vec<Setup> {
+    /// Further policies that are tried on today's nodes alone: orders that need no shares, and passing over jobs that do not fit.
+    fn alone(&self) -> Vec<Policy> {
+        let today = self.today;
+        let least = Policy { order: Order::Qssf, estimate: self.estimate, ..today.clone() };
+        let least = Some(least).filter(|_| !self.alike);
+        let skip = Some(Policy { scan: Scan::Skip, ..today.clone() }).filter(|_| today.scan == Scan::Strict);
+        let all = [Policy { order: Order::FewestGpus, ..today.clone() }].into_iter().chain(least).chain(skip);
+        all.filter(|policy| policy.order != today.order || policy.scan != today.scan).collect()
+    }
+
+    /// Every way to share with every policy; today as it is first. One VC has nothing to share. At `most` so many, those with the least to set.
+    pub fn list(&self, most: usize) -> Vec<Setup> {
         let policies = self.policies();
         let with = |sharing: Sharing| policies.iter().map(move |policy| Setup::new(sharing, policy.clone()));
-        let all = std::iter::once(Sharing::AsToday).chain(Sharing::TRIED).flat_map(with);
-        all.filter(|setup| self.can_be(setup)).collect()
+        let alone = self.alone().into_iter().map(|policy| Setup::new(Sharing::AsToday, policy));
+        let shared = Sharing::TRIED.into_iter().filter(|_| self.several_vcs);
+        let all = with(Sharing::AsToday).chain(alone).chain(shared.flat_map(with));
+        let mut all: Vec<(usize, Setup)> = all.filter(|setup| self.can_be(setup)).enumerate().collect();
+        if all.len() > most {
+            all.sort_by_key(|(at, setup)| (setup.plainness(self.today), *at));
+            all.truncate(most);
+            all.sort_by_key(|(at, _)| *at);
+        }
+        all.into_iter().map(|(_, setup)| setup).collect()
     }
 
     /// Setups that differ from one in one thing, those that differ most in what is set first.
@@ -264,7 +290,7 @@ impl<'a> Knobs<'a> {
         if !matches!(today.placement, Placement::BestFit | Placement::Locality(_)) {
             with(&|found| found.policy.placement = Placement::Consolidate);
         }
-        for sharing in Sharing::TRIED {
+        for sharing in Sharing::TRIED.into_iter().filter(|_| self.several_vcs) {
             let fits = matches!(sharing, Sharing::Borrowing { .. });
             with(&|found| {
                 found.sharing = sharing;

@@ -52,6 +52,14 @@ impl Sharing {
         Self::Borrowing { ceiling: None, reclaim: true },
     ];
 
+    /// How many kinds of limits it sets for the VCs: none, their own shares, ceilings beside these.
+    pub(super) fn limits(self) -> u8 {
+        match self {
+            Self::AsToday | Self::Private | Self::OnePool => 0,
+            Self::Borrowing { ceiling, .. } => 1 + u8::from(ceiling.is_some()),
+        }
+    }
+
     /// Whether jobs that borrow are stopped for a VC that needs its own share.
     pub fn reclaims(self) -> bool {
         matches!(self, Self::Borrowing { reclaim: true, .. })

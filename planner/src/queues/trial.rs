@@ -51,8 +51,8 @@ impl<'a> Trial<'a> {
         let yardstick = Yardstick::new(
             workload,
             (window, objective),
-            times(&ground, &private, workload, &[])?,
-            &times(&ground, &as_today, workload, &told)?,
+            (times(&ground, &private, workload, &[])?, &times(&ground, &as_today, workload, &told)?),
+            ground.cluster.vcs.len() > 1,
         );
         run.watch.made();
         Ok(Self { jobs, workload, told, ground, yardstick, run })

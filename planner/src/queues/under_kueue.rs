@@ -144,8 +144,8 @@ fn lending(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Vec
     let yardstick = Yardstick::new(
         &known.workload,
         ((0, answer.split_ms), &answer.objective),
-        times(Sharing::Private)?,
-        &times(Sharing::AsToday)?,
+        (times(Sharing::Private)?, &times(Sharing::AsToday)?),
+        true,
     );
     let one = |part: &f64| -> Result<Option<(f64, EarlierOutcome)>> {
         let lends = Some(*part).filter(|part| *part < 1.0);

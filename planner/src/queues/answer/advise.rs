@@ -22,6 +22,8 @@ impl QueuesAnswer {
                 && self.candidates.first().is_some_and(|today| today.earlier.median_wait_s <= 0.0);
             let why = if self.chosen == 0 && nothing {
                 "half of the earlier jobs did not wait at all, so the median wait is 0 already; another --objective looks at those that wait"
+            } else if self.chosen == 0 && self.vcs.len() < 2 {
+                "no order or backfill was better on the earlier jobs"
             } else if self.chosen == 0 {
                 "no way to share that wrongs no VC was better on the earlier jobs"
             } else if self.held_out.cannot_run > 0 {

@@ -107,8 +107,9 @@ impl QueuesAnswer {
         }
         said.extend(self.when_grown());
         said.extend(self.overloaded());
-        said.push(self.incentive());
+        said.extend(self.incentive());
         said.extend(self.without_the_order());
+        said.extend(self.simpler());
         said.extend(self.than_today());
         said.extend(self.matters());
         said.extend(self.beyond_list());
@@ -130,7 +131,7 @@ impl QueuesAnswer {
         let set = self.setup().filter(|set| self.followed && set.changes.contains(&QueueChange::Order))?;
         let alone = self.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;
         // Those Slurm's multifactor can set.
-        let is_set = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_));
+        let is_set = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_) | Order::FewestGpus);
         (!is_set).then(|| {
             format!(
                 "No emitted file sets that order, which takes a plugin that asks `serve` or `predict`. What the files set, without it, has the later jobs wait {} on average, {} at the 95 % quantile.",
@@ -159,7 +160,10 @@ impl QueuesAnswer {
     }
 
     /// Whether a VC is worse off than on nodes of its own.
-    fn incentive(&self) -> String {
+    fn incentive(&self) -> Option<String> {
+        if self.vcs.len() < 2 {
+            return None;
+        }
         let worse: Vec<String> = self
             .held_out
             .worse
@@ -174,14 +178,14 @@ impl QueuesAnswer {
                 )
             })
             .collect();
-        if worse.is_empty() {
+        Some(if worse.is_empty() {
             "No VC with at least 20 later jobs has a 95 % wait that is longer than on nodes of its own by more than chance.".to_owned()
         } else {
             format!(
                 "**Longer than on nodes of their own**, by more than chance, is the 95 % wait of {}.",
                 worse.join(", ")
             )
-        }
+        })
     }
 
     /// Whether the chosen without a change could have been chosen in its place.
@@ -193,24 +197,18 @@ impl QueuesAnswer {
     fn matters(&self) -> Option<String> {
         let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
-        let without_gain = |allowed: bool, between: &str, say: &dyn Fn(String) -> String| {
-            let idle = self.ablation.iter().filter(|of| self.could_be(of) == allowed && of.later.mean_wait_s <= chosen);
-            let names: Vec<&str> = idle.map(|of| of.change.in_words()).collect();
-            if names.is_empty() { String::new() } else { say(names.join(between)) }
-        };
-        let idle = without_gain(true, ", nor by ", &|names| {
-            format!(
-                " The later jobs gained nothing by {names}: chosen for what the earlier jobs gained, so a plan without may be as good, and is simpler."
-            )
-        });
         // What gains nothing may be what makes the rest allowed.
-        let needed = without_gain(false, ", or without ", &|names| {
-            format!(
-                " The later jobs would wait no longer without {names}, but the plan would not be allowed without it: keep it."
-            )
-        });
+        let needed = self.ablation.iter().filter(|of| !self.could_be(of) && of.later.mean_wait_s <= chosen);
+        let needed: Vec<&str> = needed.map(|of| of.change.in_words()).collect();
+        let needed = match needed.as_slice() {
+            [] => String::new(),
+            names => format!(
+                " The later jobs would wait no longer without {}, but the plan would not be allowed without it: keep it.",
+                names.join(", or without ")
+            ),
+        };
         Some(format!(
-            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}{needed}",
+            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{needed}",
             self.ablation.len(),
             most.change.in_words(),
             format::duration(most.later.mean_wait_s)
@@ -245,20 +243,24 @@ impl QueuesAnswer {
             .then(|| format!("**Longer than today** is the 95 % wait of the later jobs of {}.", names.join(", ")))
     }
 
+    /// What the earlier jobs would have chosen, where something simpler does as well.
+    fn simpler(&self) -> Option<String> {
+        let best = self.candidates.get(self.best).filter(|_| self.best != self.chosen)?;
+        Some(format!(
+            "On the earlier jobs {} ({}) was best. The later jobs would wait {} on average under it, which is no less by more than chance, so what is simpler is advised.",
+            nodes(best),
+            best.order,
+            format::duration(best.later.mean_wait_s)
+        ))
+    }
+
     /// What one pool without shares would do.
     fn naive(&self) -> Option<String> {
         let pool = self.sharing_alone(Sharing::OnePool).filter(|_| self.followed)?;
-        let chosen = self.setup()?.cost;
-        let why = if !pool.allowed {
-            "It was not allowed".to_owned()
-        } else if pool.cost > chosen {
-            "It was allowed, and cost more on the earlier jobs".to_owned()
-        } else {
-            let alike = self.candidates.iter().filter(|of| of.allowed && of.cost <= chosen).count() as u64;
-            format!(
-                "It was allowed, and cost no more on the earlier jobs: {} as good there, and the plan takes the first of its list, which changes the least",
-                format::counted(alike, "way is", "ways are")
-            )
+        let why = match (pool.allowed, self.setup()?.sharing) {
+            (true, Sharing::OnePool) => return None,
+            (true, _) => "It was allowed",
+            (false, _) => "It was not allowed",
         };
         Some(format!(
             "One pool without shares, with nothing else changed, waits {} on average. {why}.",

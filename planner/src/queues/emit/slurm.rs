@@ -37,6 +37,7 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
     let weights = match setup.setup.policy.order {
         Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
         Order::Multifactor(weights) => weights,
+        Order::FewestGpus => Weights { size: 1.0, favor_small: true, ..Weights::default() },
         _ => return Vec::new(),
     };
     let whole = |weight: f64| format!("{:.0}", weight * WEIGHT);
