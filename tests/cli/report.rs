@@ -137,7 +137,7 @@ fn where_nothing_is_worth_changing_the_report_says_so() {
     // Found by a newcomer: "nothing is worth changing", where nothing could be judged.
     let judged = changes.contains("Nothing could be judged") || changes.contains("Nothing that could be judged");
     assert!(judged && !changes.contains("Nothing is worth changing"), "{changes}");
-    let why = "nodes shared by queues (The trace does not allow it: the source does not say how many GPUs its VCs have";
+    let why = "queues: shared nodes and another order (The trace does not allow it: the source does not say how many GPUs its VCs have";
     assert!(text(changes).contains(why) && !changes.contains("<article"), "{changes}");
     let data = json(&std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());
     assert_eq!(data["recommendations"], Value::Array(Vec::new()));

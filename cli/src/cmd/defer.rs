@@ -193,10 +193,7 @@ fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSe
             let what = "the trace has no carbon intensities: name a file of hourly ones with --carbon, or prices with --energy-price";
             return Err(Usage(what.to_owned()).into());
         }
-        None => {
-            let table = "the trace's carbon table";
-            (Hourly::carbon(&trace.carbon, table, asked.zone.as_deref(), Method::Direct)?, table.to_owned())
-        }
+        None => return Ok((DeferHours::of_trace(trace, asked.zone.as_deref())?, energy)),
     };
     let series = HourSeries::of(&hourly, HourValue::Carbon, &file)?;
     Ok((DeferHours { aim: DeferAim::Carbon, series, name: file, currency: None, notes: hourly.notes }, energy))

@@ -17,6 +17,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::JobState;
 use tracecast_analytics::stats::sum;
 
+use super::Found;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 use crate::replay::compare;
 
@@ -65,7 +66,7 @@ impl Held {
 ///
 /// # Errors
 /// In one line why the trace does not allow it.
-pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
+pub fn look(trace: &Trace) -> Result<Found, String> {
     let facts = JobFacts::of(trace);
     let failure = |state: JobState| matches!(state, JobState::Failed | JobState::OutOfMemory | JobState::Timeout);
     let mut jobs: Vec<Job> = (0..facts.len())
@@ -107,7 +108,7 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
         .max_by(|a, b| a.1.gpu_s().total_cmp(&b.1.gpu_s()));
     let Some((run, _, later)) = best else {
         let why = "Failures do not come in rows that tell the next one in three cases of four.";
-        return Ok((None, why.to_owned()));
+        return Ok(Found { recommendation: None, saves: 0.0, looked_at: why.to_owned() });
     };
     let after = jobs.iter().filter(|job| job.submit >= split);
     let total = sum::NeumaierSum::from_iter(after.map(|job| job.gpu_s)).value();
@@ -125,7 +126,7 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
         format::percent(share)
     );
     let Some(estimate) = estimate.filter(|estimate| share >= WORTH && estimate.low > 0.0) else {
-        return Ok((None, looked_at));
+        return Ok(Found { recommendation: None, saves: 0.0, looked_at });
     };
     let groups = groups(trace, later);
     let interval =
@@ -171,7 +172,7 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
         command: None,
         undo: "Take the check out; `scontrol release` the jobs that are held.".to_owned(),
     };
-    Ok((Some(recommendation), looked_at))
+    Ok(Found { recommendation: Some(recommendation), saves: share, looked_at })
 }
 
 /// Which jobs the rule holds, before and from `split` on.
@@ -258,12 +259,13 @@ mod tests {
 
     #[test]
     fn rows_of_failures_are_worth_a_check_and_single_ones_are_not() {
-        let (found, said) = look(&trace(&"FFFFFFFFFC".repeat(40))).unwrap();
+        let Found { recommendation: found, looked_at: said, .. } = look(&trace(&"FFFFFFFFFC".repeat(40))).unwrap();
         let found = found.unwrap();
         assert!(found.action.starts_with("Hold a job") && said.contains("GPU-hours"), "{said}");
         // Of ten jobs at least six fail after failures.
         assert!(found.effects[0].change < -100.0 && found.effects[0].high.unwrap() < 0.0);
-        let is_advised = |states: &str| look(&trace(&states.repeat(100))).is_ok_and(|(found, _)| found.is_some());
+        let is_advised =
+            |states: &str| look(&trace(&states.repeat(100))).is_ok_and(|found| found.recommendation.is_some());
         assert!(!is_advised("FC"), "after a failure comes a success");
         assert!(!is_advised("C"));
     }

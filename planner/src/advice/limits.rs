@@ -11,6 +11,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::JobState;
 use tracecast_analytics::stats::{quantile, sum};
 
+use super::Found;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 use crate::replay::compare;
 
@@ -25,7 +26,7 @@ const SEED: u64 = 3;
 ///
 /// # Errors
 /// In one line why the trace does not allow it.
-pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
+pub fn look(trace: &Trace) -> Result<Found, String> {
     let facts = JobFacts::of(trace);
     let mut jobs: Vec<usize> = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).collect();
     jobs.sort_by_key(|job| (trace.jobs.submit.get(*job), *job));
@@ -60,8 +61,9 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
     let submits = || jobs.iter().filter_map(|job| trace.jobs.submit.get(*job));
     let span_ms = submits().max().unwrap_or(0) - submits().min().unwrap_or(0);
     let estimate = compare::total(&lost, span_ms, SEED).filter(|estimate| share >= WORTH && estimate.low > 0.0);
-    let Some(estimate) = estimate else { return Ok((None, looked_at)) };
-    Ok((Some(recommend(&estimate, count, share, jobs.len() as u64)), looked_at))
+    let Some(estimate) = estimate else { return Ok(Found { recommendation: None, saves: 0.0, looked_at }) };
+    let recommendation = Some(recommend(&estimate, count, share, jobs.len() as u64));
+    Ok(Found { recommendation, saves: share, looked_at })
 }
 
 fn recommend(estimate: &compare::IntervalEstimate, count: u64, share: f64, jobs: u64) -> Recommendation {
@@ -123,11 +125,11 @@ mod tests {
 
     #[test]
     fn what_limits_end_is_counted_and_what_they_do_not_is_said() {
-        let (found, said) = look(&trace(2)).unwrap();
+        let Found { recommendation: found, looked_at: said, .. } = look(&trace(2)).unwrap();
         // 40 of 200 jobs of 4 GPU-hours.
         assert_eq!(found.unwrap().effects[0].change, -160.0);
         assert!(said.contains("40 jobs ended at it, with 20.0 %"), "{said}");
-        let (none, said) = look(&trace(0)).unwrap();
+        let Found { recommendation: none, looked_at: said, .. } = look(&trace(0)).unwrap();
         assert!(none.is_none() && said.contains("at most 10.0 % of their limit"), "{said}");
         assert!(look(&Trace::default()).is_err());
     }

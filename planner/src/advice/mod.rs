@@ -1,18 +1,19 @@
 //! What to change, and the whole report around it: the library side of `tracecast report`.
 //!
-//! [`report`] takes a trace and gives the document and its data. It gathers what the capabilities recommend (an [order] of the queue, nodes
-//! shared by queues, nodes to sleep, work that keeps failing, time limits), keeps at most five, and puts them before the description of the trace.
+//! [`report`] takes a trace and gives the document and its data. It asks every plan that a trace can feed (queues and their order, nodes that sleep, jobs that wait for
+//! clean hours) and counts work that keeps failing and time limits. What they recommend, five at most, stands before the description of the trace, and the sections of the plans
+//! behind it.
 //!
 //! **Threshold**: a change is recommended where its interval leaves out no effect and the effect is at least 5 % of what it changes, or where it
-//! spares at least 1 % of the GPU time. Recommendations stand in the order order, queues, power, failing, limits, the surer first. Where nothing is
-//! worth changing the report says so, and what could not be judged, with the reason.
+//! spares at least 1 % of the GPU time. The surest stand first, and of those as sure the one that saves the largest share of what it changes. Where nothing is
+//! worth changing the report says so. What could not be judged stands beside it with the reason, and so do plans that take more than a record: prices, targets, measured speeds.
 //!
 //! Worked number: a mean wait of 60 min that falls by 4 min (2 to 6) is clear, and below 5 %: it is told under what was left alone.
 
 pub mod card;
+mod defer;
 pub mod failing;
 pub mod limits;
-pub mod order;
 mod power;
 mod queues;
 
@@ -34,8 +35,21 @@ use crate::queues::pooling::{self, Pooling};
 /// Version of the data of a report; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "report/2";
 
-/// Parts of a report that are told to who watches: the description, one pool, order, queues, power, failing work and limits, energy.
+/// Parts of a report that are told to who watches: the description, one pool, queues, power, clean hours, failing work and limits, energy.
 const PARTS: usize = 7;
+
+/// Plans that take more than a record, and what: none is asked here.
+const UNASKED: [(&str, &str); 3] = [
+    ("How many nodes", "How long jobs may wait is for you to say: `tracecast plan capacity TRACE --target-p95 1h`."),
+    (
+        "What to rent and what to own",
+        "A record has no prices: `tracecast plan fleet TRACE --prices OFFERS` says what to commit to, and `tracecast plan burst TRACE --prices OFFERS` what to own.",
+    ),
+    (
+        "Jobs that share GPUs, and GPUs cut into slices",
+        "A record does not say how fast jobs run side by side: `tracecast plan sharing TRACE --pairs PAIRS` and `tracecast plan mig` take measured speeds.",
+    ),
+];
 
 /// What the row of figures calls the energy of an audit.
 const IT_ENERGY: &str = "Energy of IT";
@@ -80,6 +94,14 @@ pub struct LeftAlone {
     pub judged: bool,
 }
 
+impl LeftAlone {
+    /// What, and whether it was judged, with why.
+    fn named(&self) -> (String, String) {
+        let what = if self.judged { self.what.clone() } else { format!("{} (not judged)", self.what) };
+        (what, self.why.clone())
+    }
+}
+
 /// The JSON Schema of [`ReportData`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(ReportData).to_value()
@@ -114,22 +136,30 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
     let pooling = without.clone().map_or_else(|| pooling::compare(trace), Err);
     add_pooling(&mut document, &pooling);
     watch.made();
+    let asked = |ask: &dyn Fn() -> Asked| {
+        let asked = why().map_or_else(ask, Asked::refused);
+        watch.made();
+        asked
+    };
+    let queues = asked(&|| queues::ask(trace, &pooling));
+    let power = asked(&|| power::ask(trace));
+    let defer = asked(&|| defer::ask(trace));
     let mut gathered = Gathered::default();
-    let order = why().map_or_else(|| order::look(trace), Err);
-    gathered.add("Another order of the queue", order.map(|found| (found.recommendation, found.looked_at)));
-    watch.made();
-    gathered.add("Nodes shared by queues", why().map_or_else(|| queues::look(trace, &pooling), Err));
-    watch.made();
-    let power = why().map_or_else(|| power::look(trace), power::Sleep::not_looked_at);
-    watch.made();
+    gathered.add("Queues: shared nodes and another order", queues.found);
     gathered.add("Nodes to sleep", power.found);
+    gathered.add("Waiting for hours of cleaner electricity", defer.found);
     gathered.add("Work that keeps failing", failing::look(trace));
     gathered.add("Time limits", limits::look(trace));
     watch.made();
-    let Gathered { mut recommendations, mut left_alone } = gathered;
-    // Stable: of those as sure, in the order gathered.
-    recommendations.sort_by_key(|recommendation| std::cmp::Reverse(recommendation.confidence));
-    recommendations.truncate(MOST_CARDS);
+    let Gathered { mut recommended, mut left_alone } = gathered;
+    // Stable: of those that save as much, in the order gathered.
+    recommended
+        .sort_by(|(a_saves, a), (b_saves, b)| b.confidence.cmp(&a.confidence).then_with(|| b_saves.total_cmp(a_saves)));
+    let mut recommendations: Vec<Recommendation> =
+        recommended.into_iter().take(MOST_CARDS).map(|(_, recommendation)| recommendation).collect();
+    let nothing = nothing(&left_alone);
+    let unasked = UNASKED.map(|(what, why)| LeftAlone { what: what.to_owned(), why: why.to_owned(), judged: false });
+    left_alone.extend(unasked);
     for recommendation in &mut recommendations {
         if let Some(command) = &mut recommendation.command {
             *command = command.replace("TRACE", &request.trace);
@@ -140,15 +170,18 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
     }
     document.changes = Some(Changes {
         cards: recommendations.iter().map(card::card).collect(),
-        nothing: nothing(&left_alone),
-        passed_over: left_alone.iter().map(|left| (left.what.clone(), left.why.clone())).collect(),
+        nothing: nothing.replace("TRACE", &request.trace),
+        passed_over: left_alone.iter().map(LeftAlone::named).collect(),
     });
     if trace.selected.is_none() {
         add_energy(&mut document, trace)?;
     }
     watch.made();
-    let asleep = |section: Section| Section { question: Some(Question::Sleep), ..section };
-    document.sections.extend(power.sections.into_iter().map(asleep));
+    for (question, sections) in
+        [(Question::Wait, queues.sections), (Question::Sleep, power.sections), (Question::Draw, defer.sections)]
+    {
+        document.sections.extend(sections.into_iter().map(|section| section.answering(question)));
+    }
     for note in power.notes {
         // The quality section has these.
         if !document.notes.contains(&note) && !trace.warnings().contains(&note) {
@@ -170,19 +203,50 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
     Ok((document, data))
 }
 
+/// What a plan said.
+struct Asked {
+    /// What it found, or why it could not judge.
+    found: std::result::Result<Found, String>,
+    /// Its sections.
+    sections: Vec<Section>,
+    /// What it takes for granted, in sentences.
+    notes: Vec<String>,
+}
+
+impl Asked {
+    /// Nothing, for a reason.
+    fn refused(why: String) -> Self {
+        Self { found: Err(why), sections: Vec::new(), notes: Vec::new() }
+    }
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Found {
+    /// What to change, if anything is worth it.
+    pub recommendation: Option<Recommendation>,
+    /// What that saves, a share of what it changes.
+    pub saves: f64,
+    /// What was looked at, and why nothing should change, in a sentence.
+    pub looked_at: String,
+}
+
 /// What was found so far.
 #[derive(Default)]
 struct Gathered {
-    recommendations: Vec<Recommendation>,
+    /// Recommendations, each with the share that it saves of what it changes.
+    recommended: Vec<(f64, Recommendation)>,
     left_alone: Vec<LeftAlone>,
 }
 
 impl Gathered {
     /// Adds a recommendation, or under `what` why there is none.
-    fn add(&mut self, what: &str, found: std::result::Result<(Option<Recommendation>, String), String>) {
+    fn add(&mut self, what: &str, found: std::result::Result<Found, String>) {
         match found {
-            Ok((Some(recommendation), _)) => self.recommendations.push(recommendation),
-            Ok((None, why)) => self.left_alone.push(LeftAlone { what: what.to_owned(), why, judged: true }),
+            Ok(Found { recommendation: Some(recommendation), saves, .. }) => {
+                self.recommended.push((saves, recommendation));
+            }
+            Ok(found) => self.left_alone.push(LeftAlone { what: what.to_owned(), why: found.looked_at, judged: true }),
             Err(why) => self.left_alone.push(LeftAlone { what: what.to_owned(), why, judged: false }),
         }
     }

@@ -15,8 +15,9 @@ mod tested;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::facts::{JobFacts, SizeClass};
-use tracecast_analytics::time::{HOUR_MS, WEEK_MS, Zone};
+use tracecast_analytics::time::{HOUR_MS, MINUTE_MS, WEEK_MS, Zone};
 use tracecast_analytics::trace::Trace;
 
 use super::cost::DeferPrices;
@@ -40,8 +41,6 @@ pub use render::report;
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-defer/2";
-/// Power of a GPU and its part of the node where neither the user nor readings tell it, kW.
-pub const ASSUMED_KW: f64 = 0.3;
 
 /// What is to be low.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -68,6 +67,19 @@ pub struct DeferHours {
     pub notes: Vec<String>,
 }
 
+impl DeferHours {
+    /// The carbon intensities that a trace itself holds, of `zone` if it holds several.
+    ///
+    /// # Errors
+    /// If they contradict each other, are of several zones and none is named, or are not by the hour.
+    pub fn of_trace(trace: &Trace, zone: Option<&str>) -> Result<Self> {
+        let table = "the trace's carbon table";
+        let hourly = Hourly::carbon(&trace.carbon, table, zone, Method::Direct)?;
+        let series = HourSeries::of(&hourly, HourValue::Carbon, table)?;
+        Ok(Self { aim: DeferAim::Carbon, series, name: table.to_owned(), currency: None, notes: hourly.notes })
+    }
+}
+
 /// What is asked.
 #[derive(Debug, Clone)]
 pub struct DeferRequest {
@@ -87,6 +99,25 @@ pub struct DeferRequest {
     pub class_by: Option<DeferClassBy>,
     /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
     pub predictions: Option<Column>,
+}
+
+impl DeferRequest {
+    /// What is asked where nothing is named: a mean wait of 4 h, none over a day.
+    pub fn usual(trace: &Trace) -> Self {
+        let hours = |hours: i64| hours * HOUR_MS;
+        let terms =
+            DeferTerms { target_ms: hours(4) as f64, most_ms: hours(24), resume_ms: 5 * MINUTE_MS, most_cost: 0.02 };
+        Self {
+            eval_from_ms: None,
+            terms,
+            shift_weeks: 0,
+            gpu_kw: super::power::gpu_kw(trace),
+            energy: None,
+            prices: None,
+            class_by: None,
+            predictions: None,
+        }
+    }
 }
 
 /// What something cost.

@@ -9,7 +9,8 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::energy::model::{PowerModel, Tally};
 use tracecast_analytics::schema::Table as _;
 
-use super::answer::ASSUMED_KW;
+/// Power of a GPU and its part of the node where neither the user nor readings tell it, kW.
+const ASSUMED_KW: f64 = 0.3;
 
 /// kW of a GPU, and where that is from.
 pub fn gpu_kw(trace: &Trace) -> (f64, String) {

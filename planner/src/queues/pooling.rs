@@ -38,13 +38,12 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
 use crate::error::Result;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::{Hosts, Loaded, Options, load};
 use crate::replay::metric::{JobTimes, OfferedLoads, Times, VcLoad};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
-use numbering::{NumberedWaits, Numberings};
+use numbering::Numberings;
 use theory::{PoolingCheck, VcQueue};
 
 /// Why a trace without sizes allows no replay.
@@ -59,11 +58,6 @@ const MOST_JOBS: usize = 1_000_000;
 const MOST_WORK: usize = 100_000_000;
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
-/// VCs with longer waits that a recommendation names.
-const HARMED: usize = 3;
-
-/// A figure of what was waited.
-type Figure<T> = fn(&T) -> f64;
 
 /// What jobs waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -147,6 +141,19 @@ pub struct Pooling {
 /// In one line why the trace does not allow it.
 pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
     let facts = JobFacts::of(trace);
+    let loaded = loaded(trace, &facts)?;
+    if loaded.cluster.pools.len() < 2 {
+        return Err("the source does not divide its nodes among at least two VCs with GPU jobs".to_owned());
+    }
+    let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
+    replay(&loaded, gpu_jobs).map_err(|error| error.to_string())
+}
+
+/// The GPU jobs of a trace that a report replays by itself, and the nodes that it records.
+///
+/// # Errors
+/// In one line why the trace does not allow it: nodes, starts or most of the GPU time are unknown, or there are too many jobs.
+pub(crate) fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result<Loaded, String> {
     let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
     if gpu_jobs == 0 {
         return Err("the source holds no job that is known to have GPUs".to_owned());
@@ -174,9 +181,6 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
             format::count(requests as u64)
         ));
     }
-    if loaded.cluster.pools.len() < 2 {
-        return Err("the source does not divide its nodes among at least two VCs with GPU jobs".to_owned());
-    }
     let replayed = sum::NeumaierSum::from_iter(loaded.rows.iter().filter_map(|row| facts.gpu_s(*row as usize))).value();
     let part = if facts.total_gpu_s() > 0.0 { replayed / facts.total_gpu_s() } else { 1.0 };
     if part < LEAST_REPLAYED {
@@ -191,7 +195,7 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
             "the starts of jobs are not recorded, so what the replay gives cannot be held against what was".to_owned()
         );
     }
-    replay(&loaded, gpu_jobs).map_err(|error| error.to_string())
+    Ok(loaded)
 }
 
 /// The four replays.
@@ -339,74 +343,6 @@ impl Pooling {
     /// Whether the replay comes near enough to the record to build on.
     pub fn is_believed(&self) -> bool {
         self.fidelity.is_believed()
-    }
-
-    /// To pool the quotas, if that is worth it: the interval of the mean wait leaves out no change, the change is at least 5 % of the mean wait, and
-    /// the replay comes near enough to the record.
-    pub fn recommendation(&self) -> Option<Recommendation> {
-        let (first, change) = (self.replays.first()?, self.mean_wait_change_s?);
-        let mean = first.apart.wait_s.mean_s;
-        if !self.is_believed() || !worth(-change.value, -change.high, mean) {
-            return None;
-        }
-        let mut longer: Vec<(&str, f64)> = self
-            .by_vc
-            .iter()
-            .map(|vc| (vc.vc.as_str(), vc.pooled_mean_wait_s - vc.apart_mean_wait_s))
-            .filter(|(_, longer)| *longer > 1.0)
-            .collect();
-        longer.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-        let harmed = longer.into_iter().take(HARMED).map(|(vc, longer)| Harm {
-            who: format!("VC {vc}"),
-            how_much: format!("waits {} longer on average", format::duration(longer)),
-        });
-        let widened = match &self.numberings {
-            Some(over) => format!(", widened to cover {} numberings of the nodes that fail", format::count(over.drawn)),
-            None => String::new(),
-        };
-        let interval =
-            format!("95 %, moving-block bootstrap over the jobs of the whole trace, paired job by job{widened}.");
-        let gpu_hours = |what: &str, of: fn(&Waited) -> f64, over: fn(&NumberedWaits) -> f64| Effect {
-            what: what.to_owned(),
-            unit: "GPU-h".to_owned(),
-            change: match &self.numberings {
-                Some(numbered) => over(&numbered.pooled) - over(&numbered.apart),
-                None => of(&first.pooled) - of(&first.apart),
-            },
-            low: None,
-            high: None,
-            interval: "None: replays of the same jobs.".to_owned(),
-        };
-        let mut effects = vec![
-            Effect::of("Mean wait of a GPU job", "s", &change, &interval),
-            gpu_hours("GPU-hours in the queue", |of| of.gpu_hours, |over| over.gpu_hours.value),
-        ];
-        if self.numberings.is_some() {
-            let (of, over): (Figure<Waited>, Figure<NumberedWaits>) =
-                (|of| of.lost_gpu_hours.unwrap_or(0.0), |over| over.lost_gpu_hours.value);
-            effects.push(gpu_hours("GPU-hours lost to failures", of, over));
-        }
-        Some(Recommendation {
-            plan: "pool".to_owned(),
-            action: format!("Let all {} VCs queue for one pool of the {} nodes.", format::count(self.vcs), format::count(self.nodes)),
-            effects,
-            against: "each VC on its own nodes".to_owned(),
-            basis: Basis::Replay,
-            regret: None,
-            harmed: harmed.collect(),
-            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
-            risk: format!("{} No later days were set aside: the whole trace was replayed.", self.fidelity.sentence()),
-            assumptions: vec![
-                "Jobs may run on any node with the GPU type they must have; who owns nodes and where data lie do not count.".to_owned(),
-                "Users submit what they did, whatever they wait.".to_owned(),
-            ],
-            holds_until: "Quotas, nodes or the mix of jobs change.".to_owned(),
-            apply: "Slurm: put the nodes into one partition that all accounts may use, and keep shares by fair share \
-                    (`PriorityWeightFairshare`); Kueue: put the queues into one cohort."
-                .to_owned(),
-            command: None,
-            undo: "Set the partitions (or cohorts) back as they were.".to_owned(),
-        })
     }
 }
 
