@@ -570,7 +570,7 @@ fn schemas_are_the_published_ones() {
         ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
         ("plan-burst", "planner/schema/plan-burst-2.schema.json"),
         ("plan-defer", "planner/schema/plan-defer-2.schema.json"),
-        ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
+        ("plan-serving", "planner/schema/plan-serving-2.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),

@@ -18,6 +18,7 @@ use super::rule::{ServingLoad, ServingRule};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
+use crate::plan::verdict::Verdict;
 use crate::yaml::stream;
 
 /// Requests in flight, by vLLM's names.
@@ -53,10 +54,10 @@ fn trigger(query: &str, threshold: &str) -> Value {
 
 /// Refuses what was not advised.
 fn advised(answer: &ServingAnswer) -> Result<String> {
-    if !answer.is_advised() {
+    if answer.verdict != Verdict::Advised {
         return Err(Error::NotEmitted(format!("the setting is not advised. {}", answer.action)));
     }
-    Ok(slug(&answer.replica.name).unwrap_or_else(|| "service".to_owned()))
+    Ok(slug(&answer.body.replica.name).unwrap_or_else(|| "service".to_owned()))
 }
 
 /// A time in seconds, at least one.
@@ -76,8 +77,8 @@ fn of_a_replica(requests_per_s: f64, replicas: f64) -> f64 {
 /// If the setting is not advised.
 pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
     let name = advised(answer)?;
-    let ahead = &answer.ahead;
-    let held = |slots: u32| whole_s(f64::from(slots) * answer.slot_s);
+    let ahead = &answer.body.ahead;
+    let held = |slots: u32| whole_s(f64::from(slots) * answer.body.slot_s);
     let (query, threshold, least, hold_s, about) = match ahead.rule {
         ServingRule::Constant { replicas } => {
             let about = format!(
@@ -131,7 +132,7 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
         "metadata": {"name": name},
         "spec": {
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "pollingInterval": whole_s(answer.slot_s),
+            "pollingInterval": whole_s(answer.body.slot_s),
             "minReplicaCount": least.max(1),
             "maxReplicaCount": most,
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
@@ -150,7 +151,7 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
 /// If the setting is not advised.
 pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
     advised(answer)?;
-    let ahead = &answer.ahead;
+    let ahead = &answer.body.ahead;
     let extra = ahead.hedge.map(|hedge| hedge.extra);
     let mut policy = match ahead.rule {
         ServingRule::Constant { replicas } => json!({"min_replicas": replicas, "max_replicas": replicas}),
@@ -159,8 +160,8 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
                 "min_replicas": least.max(1),
                 "max_replicas": ahead.limit.max(least),
                 "target_qps_per_replica": of_a_replica(ahead.requests_per_s, ahead.mean_replicas),
-                "upscale_delay_seconds": whole_s(answer.slot_s),
-                "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.slot_s),
+                "upscale_delay_seconds": whole_s(answer.body.slot_s),
+                "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.body.slot_s),
             })
         }
     };
@@ -169,12 +170,12 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
         fields.insert("dynamic_ondemand_fallback".to_owned(), Value::from(true));
     }
     let mut resources = json!({"use_spot": extra.is_some()});
-    if let (Some(gpu), Some(fields)) = (&answer.replica.gpu, resources.as_object_mut()) {
-        fields.insert("accelerators".to_owned(), Value::from(format!("{gpu}:{}", answer.replica.gpus)));
+    if let (Some(gpu), Some(fields)) = (&answer.body.replica.gpu, resources.as_object_mut()) {
+        fields.insert("accelerators".to_owned(), Value::from(format!("{gpu}:{}", answer.body.replica.gpus)));
     }
     let document = json!({
         "service": {
-            "readiness_probe": {"path": "/health", "initial_delay_seconds": whole_s(2.0 * answer.replica.start_s)},
+            "readiness_probe": {"path": "/health", "initial_delay_seconds": whole_s(2.0 * answer.body.replica.start_s)},
             "replica_policy": policy,
         },
         "resources": resources,

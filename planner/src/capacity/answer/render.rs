@@ -13,6 +13,7 @@ use super::{
     BindingJobs, CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck,
 };
 use crate::plan::incentive::SLACK;
+use crate::plan::tell;
 use crate::replay::growth::drawn_phrase;
 
 /// Pools that a sentence names.
@@ -281,15 +282,9 @@ impl CapacityAnswer {
     }
 
     fn tested(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Numbers chosen before each window, on the jobs in it",
-            vec![
-                Column::text("Nodes"),
-                Column::number("Mean"),
-                Column::number("Beyond the fewest"),
-                Column::number("Kept"),
-                Column::number("Tests"),
-            ],
+            "Nodes | #Mean | #Beyond the fewest | #Kept | #Tests",
         );
         for rule in &self.held_out.by {
             table.rows.push(vec![
@@ -300,17 +295,8 @@ impl CapacityAnswer {
                 Cell::Int(rule.pools as i64),
             ]);
         }
-        let mut windows = ReportTable::new(
-            "Window by window",
-            vec![
-                Column::text("From"),
-                Column::text("To"),
-                Column::text("Nodes"),
-                Column::number("In all"),
-                Column::number("Pools that kept it"),
-                Column::number("95 % wait of all"),
-            ],
-        );
+        let mut windows =
+            tell::table("Window by window", "From | To | Nodes | #In all | #Pools that kept it | #95 % wait of all");
         for window in &self.held_out.windows {
             for rule in &window.by {
                 windows.rows.push(vec![
@@ -333,17 +319,9 @@ impl CapacityAnswer {
     }
 
     fn other_numbers(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Other numbers of nodes",
-            vec![
-                Column::text("Which"),
-                Column::number("Nodes"),
-                Column::number("Median wait"),
-                Column::number("95 % wait"),
-                Column::number("In use"),
-                Column::number("Jobs waiting"),
-                Column::number("Pools that keep it"),
-            ],
+            "Which | #Nodes | #Median wait | #95 % wait | #In use | #Jobs waiting | #Pools that keep it",
         );
         for point in &self.curve {
             table.rows.push(vec![
@@ -379,19 +357,9 @@ impl CapacityAnswer {
     }
 
     fn theory_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Queueing theory beside the replay",
-            vec![
-                Column::text("Pool"),
-                Column::number("Nodes"),
-                Column::number("Servers"),
-                Column::number("Offered load"),
-                Column::number("Longer than the target: theory"),
-                Column::number("Replay"),
-                Column::number("Mean wait: theory"),
-                Column::number("Replay"),
-                Column::text("Verdict"),
-            ],
+            "Pool | #Nodes | #Servers | #Offered load | #Longer than the target: theory | #Replay | #Mean wait: theory | #Replay | Verdict",
         );
         for check in &self.theory {
             table.rows.push(vec![

@@ -7,6 +7,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use super::answer::{MixAnswer, NodesStand, PricedNodes};
 use super::rule::MixBy;
 use crate::plan::money::money;
+use crate::plan::tell;
 
 impl PricedNodes {
     /// In words.
@@ -131,18 +132,9 @@ impl MixAnswer {
     /// The mix as a section of a report.
     pub(in crate::capacity) fn section(&self) -> Section {
         let per_month = || Column::number(format!("{} a month", self.currency));
-        let mut pools = ReportTable::new(
+        let mut pools = tell::table(
             "Nodes by kind",
-            vec![
-                Column::text("Pool"),
-                Column::text("Today"),
-                Column::text("Cheapest that is enough"),
-                Column::text("To have"),
-                Column::number("Today, a month"),
-                Column::number("In proportions"),
-                Column::number("Cheapest"),
-                Column::number("To have"),
-            ],
+            "Pool | Today | Cheapest that is enough | To have | #Today, a month | #In proportions | #Cheapest | #To have",
         );
         for pool in &self.pools {
             let cost = |of: Option<&PricedNodes>| Cell::opt(of, |of| Cell::float(of.per_month, 0));

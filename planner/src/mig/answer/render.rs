@@ -10,6 +10,7 @@ use super::super::study::MigReplayed;
 use super::advise::{gpus, jobs, partitions};
 use super::{MigAnswer, MigTested};
 use crate::own_files::left_in_words;
+use crate::plan::tell;
 
 /// A slowdown from which on a forecast says no more than that.
 const SLOWEST: f64 = 20.0;
@@ -99,10 +100,7 @@ impl MigAnswer {
     }
 
     fn plan_section(&self) -> Section {
-        let mut fleet = ReportTable::new(
-            "Partitions",
-            vec![Column::text("Partition"), Column::number("GPUs"), Column::number("Slices of each")],
-        );
+        let mut fleet = tell::table("Partitions", "Partition | #GPUs | #Slices of each");
         for of in &self.plan.partitions {
             let slices: u32 = of.slices.iter().map(|slice| slice.count).sum();
             fleet.rows.push(vec![
@@ -214,21 +212,9 @@ impl MigAnswer {
     }
 
     fn replayed_section(&self, replayed: &MigReplayed) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Fleets chosen on the earlier jobs, and the later jobs on them",
-            vec![
-                Column::text("Fleet"),
-                Column::number("GPUs"),
-                Column::text("Partitions"),
-                Column::number("Slices held, at most"),
-                Column::number("Mean wait"),
-                Column::number("95 % wait"),
-                Column::number("Mean delay"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("Beyond the SLO"),
-                Column::number("Failed"),
-                Column::number("Whole GPUs instead"),
-            ],
+            "Fleet | #GPUs | Partitions | #Slices held, at most | #Mean wait | #95 % wait | #Mean delay | #Slowdown, 0.9 | #Beyond the SLO | #Failed | #Whole GPUs instead",
         );
         for of in &replayed.fleets {
             let slice = if of.any_slice { ", any slice that keeps the SLO" } else { "" };
