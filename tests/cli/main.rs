@@ -574,7 +574,7 @@ fn schemas_are_the_published_ones() {
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),
-        ("plan-mig", "planner/schema/plan-mig-1.schema.json"),
+        ("plan-mig", "planner/schema/plan-mig-2.schema.json"),
         ("predict-interference", "predictors/schema/predict-interference-1.schema.json"),
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-allocation", "planner/schema/backtest-allocation-1.schema.json"),

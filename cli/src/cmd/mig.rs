@@ -7,10 +7,11 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::mig::against;
+use tracecast_planner::mig::answer::{self as mig, MigAnswer};
 use tracecast_planner::mig::demand::{self, MigDemand};
 use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
-use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
+use tracecast_planner::mig::{MigRequest, MigStudyRequest};
 use tracecast_planner::own_files::OwnFile;
 use tracecast_planner::sharing::against::check;
 use tracecast_predictors::interference::slice::SliceTable;
@@ -179,7 +180,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
         Some(path) => {
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
-            MigAnswer::of(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
+            mig::plan(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
         }
         None => {
             let trace = source::open(&asked.jobs, &asked.reading, None, quiet)?;
@@ -192,11 +193,11 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
             };
             let title = describe::title(&trace, &asked.jobs);
             let steps = Steps::watching(quiet, "choosing partitions and replaying");
-            MigAnswer::of_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
+            mig::plan_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
         }
     };
     let emitted = asked.emit(&mut answer, &own, quiet);
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    checked.write(None, quiet, || mig::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
@@ -218,7 +219,7 @@ impl PlanMig {
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
-        answer.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
+        answer.body.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
         patched(folder, files, patch, quiet)
     }
 }

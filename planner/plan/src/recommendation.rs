@@ -53,6 +53,12 @@ impl Effect {
         }
     }
 
+    /// A change without an interval, and why there is none.
+    pub fn counted(what: &str, unit: &str, change: f64, why: &str) -> Self {
+        let none = IntervalEstimate { value: change, low: change, high: change };
+        Self { low: None, high: None, ..Self::of(what, unit, &none, &format!("none: {why}")) }
+    }
+
     /// Whether its interval holds no change at all, or is not known towards none: such a change may be chance. `false` where there is no interval.
     pub fn may_be_none(&self) -> bool {
         let (near, far, sign) = match self.change >= 0.0 {

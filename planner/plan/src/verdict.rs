@@ -23,6 +23,8 @@ pub enum Verdict {
     NoSaving,
     /// No: there is only one later day.
     TooShort,
+    /// No: what it was tested on is not what runs here.
+    Untested,
     /// No: nothing that was tried keeps the limits where rules are chosen.
     NothingKeeps,
     /// No: on the later windows it did not keep its limits.
@@ -79,6 +81,7 @@ pub fn is_simpler_next<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged, verdict
         Verdict::LimitMissed => true,
         Verdict::Advised | Verdict::SimplerAsGood | Verdict::NoSaving => may_be_chance,
         Verdict::TooShort
+        | Verdict::Untested
         | Verdict::NothingKeeps
         | Verdict::NothingToSave
         | Verdict::NothingBetter
@@ -123,35 +126,46 @@ pub fn saving_interval<I, R, W>(trial: &Trial<I, R, W>) -> String {
 /// Why a test is no evidence where it has one block: a day, as a single week counts as its days.
 pub const TOO_SHORT: &str = "the plan was tested on one day after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record";
 
-/// How sure it is that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
+/// How sure it is by a trial that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
 pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<Assurance> {
     let drawn = if trial.is_long { Confidence::High } else { Confidence::Medium };
+    Some(match verdict {
+        Verdict::SimplerAsGood if trial.beyond_simplest.high > 0.0 => stays(
+            Confidence::Low,
+            "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",
+        ),
+        Verdict::SimplerAsGood => stays(drawn, "the interval of what the plan adds to the simplest rule holds no gain"),
+        Verdict::NoSaving if trial.saving.high >= WORTH => stays(
+            Confidence::Low,
+            "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise",
+        ),
+        Verdict::NoSaving => stays(drawn, "the interval of the saving holds none that would be worth it"),
+        other => return uncounted(other),
+    })
+}
+
+/// The same where no trial says more than the verdict.
+pub fn uncounted(verdict: Verdict) -> Option<Assurance> {
     let (confidence, why) = match verdict {
         Verdict::Advised | Verdict::NotComparable => return None,
         Verdict::NothingBetter => {
             (Confidence::Medium, "nothing that was tried is better, and load and prices may change")
         }
         Verdict::NothingKeeps => (Confidence::Medium, "of what was tried, nothing keeps the limits"),
+        Verdict::NoSaving | Verdict::SimplerAsGood => (Confidence::Medium, "what was saved has no interval"),
         Verdict::LimitMissed | Verdict::NothingToSave => {
             (Confidence::Medium, "it rests on the windows after the split alone")
         }
         Verdict::TooShort => (Confidence::Low, "one day is no evidence of others"),
-        Verdict::SimplerAsGood if trial.beyond_simplest.high > 0.0 => (
-            Confidence::Low,
-            "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",
-        ),
-        Verdict::SimplerAsGood => (drawn, "the interval of what the plan adds to the simplest rule holds no gain"),
-        Verdict::NoSaving if trial.saving.high >= WORTH => (
-            Confidence::Low,
-            "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise",
-        ),
-        Verdict::NoSaving => (drawn, "the interval of the saving holds none that would be worth it"),
+        Verdict::Untested => (Confidence::Low, "what it was tested on is not what runs here"),
     };
-    Some(Assurance {
-        confidence,
-        lowered_by: Vec::new(),
-        risk: format!("Nothing should change, as far as was tested: {why}."),
-    })
+    Some(stays(confidence, why))
+}
+
+/// So sure that nothing should change, and why not surer.
+fn stays(confidence: Confidence, why: &str) -> Assurance {
+    let risk = format!("Nothing should change, as far as was tested: {why}.");
+    Assurance { confidence, lowered_by: Vec::new(), risk }
 }
 
 #[cfg(test)]

@@ -98,9 +98,11 @@ fn why_not(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
             "on the later windows waiting added {} to nodes for nobody waiting, which may be chance",
             tell::beyond_simplest(trial)
         ),
-        Verdict::NoSaving | Verdict::NothingToSave | Verdict::NotComparable | Verdict::NothingKeeps => {
-            unsaved_in_words(trial, "plan", body.against())
-        }
+        Verdict::NoSaving
+        | Verdict::NothingToSave
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested => unsaved_in_words(trial, "plan", body.against()),
     }
 }
 

@@ -126,9 +126,11 @@ pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> Str
         ),
         Verdict::NothingBetter => "within the mean wait asked for, no waiting was found that saves anything".to_owned(),
         Verdict::TooShort => TOO_SHORT.to_owned(),
-        Verdict::NoSaving | Verdict::SimplerAsGood | Verdict::NotComparable | Verdict::NothingKeeps => {
-            unsaved_in_words(trial, "plan", &body.against())
-        }
+        Verdict::NoSaving
+        | Verdict::SimplerAsGood
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested => unsaved_in_words(trial, "plan", &body.against()),
     };
     format!("**Change nothing**: {why}.")
 }

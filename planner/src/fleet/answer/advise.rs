@@ -165,9 +165,11 @@ fn why_not(trial: &FleetTrial, body: &FleetBody, verdict: Verdict) -> String {
             "on the later windows reserving added {} to what spot and on-demand alone save, which may be chance",
             tell::beyond_simplest(trial)
         ),
-        Verdict::NoSaving | Verdict::NothingToSave | Verdict::NotComparable | Verdict::NothingKeeps => {
-            unsaved_in_words(trial, "mix", "all on demand")
-        }
+        Verdict::NoSaving
+        | Verdict::NothingToSave
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested => unsaved_in_words(trial, "mix", "all on demand"),
     }
 }
 
