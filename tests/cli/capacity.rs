@@ -22,7 +22,7 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     let output = tracecast(&[&SAMPLE[..], &more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!(answer["schema"], "plan-capacity/1");
+    assert_eq!(answer["schema"], "plan-capacity/2");
     let number = |value: &Value| value.as_u64().unwrap();
     let nodes = answer["nodes"].as_array().unwrap();
     for of in nodes {
@@ -42,7 +42,7 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     assert_eq!(nodes.iter().map(|of| number(&of["now"])).sum::<u64>(), 40);
     // With hindsight the target is always kept, and with the fewest nodes.
     let rule =
-        |by: &str| answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+        |by: &str| answer["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == by).unwrap().clone();
     let oracle = rule("oracle");
     assert_eq!(oracle["pools_kept"], oracle["pools"]);
     assert!(rule("upper")["nodes"].as_f64() >= rule("needed")["nodes"].as_f64());
@@ -84,7 +84,7 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     let output = tracecast(&["plan", "capacity", &folder.path(""), "--target-p95", "1h", "--json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    let from = answer["held_out"]["windows"][0]["from"].as_str().unwrap();
+    let from = answer["trial"]["windows"][0]["from"].as_str().unwrap();
     assert!(from.ends_with(" d 23 h after the beginning"), "{from}");
     assert!(!stdout(&output).contains("1970"));
     // Nor has a plan of power, in words and in actions.
@@ -114,7 +114,7 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
     let answer = json(&stdout(&output));
     // What was told without kinds is told as before.
     assert!(without.get("mix").is_none());
-    for key in ["nodes", "in_all", "held_out", "curve", "theory"] {
+    for key in ["nodes", "in_all", "trial", "curve", "theory"] {
         assert_eq!(answer[key], without[key], "{key}");
     }
     let mix = &answer["mix"];
@@ -128,12 +128,13 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
         let [same, cheapest] = ["in_proportions", "cheapest"].map(|key| money(&pool[key]["per_month"]));
         assert!(cheapest <= same && pool["complete"] == true, "{pool}");
     }
-    let rule = |by: &str| mix["held_out"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+    let rule =
+        |by: &str| mix["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == by).unwrap().clone();
     let oracle = rule("oracle");
     assert_eq!(oracle["pools_kept"], oracle["pools"]);
     // By the same tests as the numbers are.
-    let numbers = answer["held_out"]["by"].as_array().unwrap();
-    let needed = numbers.iter().find(|rule| rule["by"] == "needed").unwrap();
+    let numbers = answer["trial"]["rules"].as_array().unwrap();
+    let needed = numbers.iter().find(|rule| rule["id"] == "needed").unwrap();
     assert_eq!(rule("proportions")["pools_kept"], needed["pools_kept"]);
     // A slower kind takes more nodes.
     let newer: Vec<u64> = mix["another"]

@@ -572,7 +572,7 @@ fn schemas_are_the_published_ones() {
         ("plan-defer", "planner/schema/plan-defer-2.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-2.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
-        ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),
+        ("plan-capacity", "planner/schema/plan-capacity-2.schema.json"),
         ("plan-sharing", "planner/schema/plan-sharing-1.schema.json"),
         ("plan-mig", "planner/schema/plan-mig-2.schema.json"),
         ("predict-interference", "predictors/schema/predict-interference-1.schema.json"),

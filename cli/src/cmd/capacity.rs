@@ -12,7 +12,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
+use tracecast_planner::capacity::{AskedOfFaults, CapacityRequest, NodeKinds, answer as found, emit};
 use tracecast_planner::plan::checkpoint::CheckpointCosts;
 use tracecast_planner::replay::nearest::{Backfill, Today};
 
@@ -222,12 +222,12 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     }
     let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
-    let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &steps)?;
+    let answer = found::plan(&trace, &loaded, title, &request, &steps)?;
     drop(steps);
-    if let (Some(_), Some(why)) = (&asked.emit_to, answer.refused()) {
+    if let (Some(_), Some(why)) = (&asked.emit_to, answer.body.refused()) {
         not_written(&why);
     } else if let Some(folder) = &asked.emit_to {
-        if answer.fidelity.warns() {
+        if answer.body.fidelity.warns() {
             written_of_another();
         }
         let mut files = Vec::new();
@@ -239,5 +239,5 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
         }
         output::emitted(folder, &files, quiet)?;
     }
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || found::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -8,7 +8,7 @@ use tracecast_analytics::trace::SourceRecord;
 
 use crate::trial::Trial;
 use crate::verdict::{Verdict, unchanged};
-use crate::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::{Assurance, Basis, Effect, Harm, Recommendation, Regret};
 
 /// The answer of a plan: how it was tested (`T`, a [`Trial`] where rules are priced on later windows), and what only it has (`B`).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -69,14 +69,12 @@ pub struct Change {
     pub regret: Option<Regret>,
     /// Who is worse off.
     pub harmed: Vec<Harm>,
-    /// How sure it is.
-    pub confidence: Confidence,
-    /// Why it is no surer, in sentences for the summary; may be empty.
-    pub doubt: String,
+    /// How sure it is, and why no surer.
+    pub sure: Assurance,
     /// What can go wrong, in sentences; may be empty.
     pub risk: String,
     /// What is taken for granted of the time to come.
-    pub assumption: &'static str,
+    pub assumed: Vec<String>,
     /// Until when it holds.
     pub holds_until: String,
     /// How to apply it.
@@ -118,10 +116,10 @@ pub fn answer<T, B>(
     let (recommendation, assurance) = match advice {
         Advice::Stay(assurance) => (None, assurance),
         Advice::Change(change) => {
-            let risk = change.doubt.clone();
+            let sure = change.sure.clone();
             let recommendation = change.recommended(&action, cautions.iter().chain(&notes));
             let confidence = recommendation.confidence;
-            (Some(recommendation), Some(Assurance { confidence, lowered_by: Vec::new(), risk }))
+            (Some(recommendation), Some(Assurance { confidence, ..sure }))
         }
     };
     let schema = schema.to_owned();
@@ -129,8 +127,8 @@ pub fn answer<T, B>(
 }
 
 impl Change {
-    /// As it is recommended; `assumed` is what the answer assumes.
-    pub fn recommended<'a>(self, action: &str, assumed: impl Iterator<Item = &'a String>) -> Recommendation {
+    /// As it is recommended; `noted` is what the answer assumes.
+    pub fn recommended<'a>(self, action: &str, noted: impl Iterator<Item = &'a String>) -> Recommendation {
         Recommendation {
             plan: self.plan.to_owned(),
             action: action.to_owned(),
@@ -139,9 +137,9 @@ impl Change {
             basis: self.basis,
             regret: self.regret,
             harmed: self.harmed,
-            confidence: self.confidence,
+            confidence: self.sure.confidence,
             risk: self.risk.trim_end().to_owned(),
-            assumptions: assumed.cloned().chain([self.assumption.to_owned()]).collect(),
+            assumptions: noted.cloned().chain(self.assumed).collect(),
             holds_until: self.holds_until,
             apply: self.apply,
             command: self.command,

@@ -16,7 +16,7 @@ use crate::plan::money::money;
 use crate::plan::tell;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{FEWEST_OF_CLASS, harmed};
-use crate::plan::{Basis, Effect};
+use crate::plan::{Assurance, Basis, Effect};
 
 impl BurstBody {
     /// Money, with its currency.
@@ -135,6 +135,7 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
     } else {
         String::new()
     };
+    let sure = confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0);
     Change {
         plan: "burst",
         effects: vec![
@@ -146,10 +147,9 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
         basis: Basis::LaterDays,
         regret: trial.regret("the best nodes and waiting policy, chosen with hindsight on the later windows", &trial.of.naive.words),
         harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits.all))),
-        confidence: confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0),
-        doubt,
+        sure: Assurance::lowered(sure, Vec::new(), &doubt),
         risk: trial.risk(""),
-        assumption: "The weeks to come are like those of the record; nodes are paid to their end whatever comes.",
+        assumed: vec!["The weeks to come are like those of the record; nodes are paid to their end whatever comes.".to_owned()],
         holds_until: "until load or prices change: make the plan again when the load of a month differs by a fifth, and before nodes are bought or a commitment ends.".to_owned(),
         apply: "Let the submission plugin or a job of your own send what has waited long enough to the partition or cluster in the cloud; the answer names who waits, and how long.".to_owned(),
         command: None,
@@ -220,7 +220,7 @@ mod tests {
         assert!(told.contains("all on demand is the cheapest"), "{told}");
         let mut lost = good.clone();
         lost.trial.worst_saving = -0.1;
-        assert_eq!(change(&lost.trial, &lost.body).confidence, Confidence::Low);
+        assert_eq!(change(&lost.trial, &lost.body).sure.confidence, Confidence::Low);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::plan::answer::Change;
 use crate::plan::money::money;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{gpus_in_words, harmed};
-use crate::plan::{Basis, Effect};
+use crate::plan::{Assurance, Basis, Effect};
 
 /// Classes that are named in a sentence.
 const NAMED: usize = 4;
@@ -167,10 +167,11 @@ pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
             &format!("{}, {naive_wait} on average", of.naive.words),
         ),
         harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits))),
-        confidence: confidence(trial, body.shift_weeks == 0, false),
-        doubt: String::new(),
+        sure: Assurance::lowered(confidence(trial, body.shift_weeks == 0, false), Vec::new(), ""),
         risk: trial.risk("Users who learn that jobs wait may ask for shorter runs or other classes."),
-        assumption: "The hours to come are like those of the file, and the jobs like those of the record.",
+        assumed: vec![
+            "The hours to come are like those of the file, and the jobs like those of the record.".to_owned(),
+        ],
         holds_until:
             "until grid or load change: make the plan again every season, and what it writes for a day every day."
                 .to_owned(),

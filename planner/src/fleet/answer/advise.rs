@@ -12,11 +12,11 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::rule::FleetRule;
 use super::{FleetBody, FleetMixRow, FleetTrial, SAME_WAITING};
 use crate::market::purchase::{BoughtAs, months_in_words, offers_in_words, to_come};
-use crate::plan::Basis;
 use crate::plan::answer::Change;
 use crate::plan::money::{MONTH_H, money};
 use crate::plan::tell;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
+use crate::plan::{Assurance, Basis};
 
 impl FleetBody {
     /// Money, with its currency.
@@ -196,6 +196,7 @@ pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
         )
     });
     let again = if body.mix.iter().any(|row| row.months.is_some()) { "before each commitment ends, and " } else { "" };
+    let sure = confidence(trial, (!commits || paid) && outlasts.is_none(), is_untested);
     Change {
         plan: "fleet",
         effects: vec![
@@ -210,10 +211,9 @@ pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
         basis: Basis::LaterDays,
         regret: trial.regret("the best mix, chosen with hindsight on the later windows", &trial.of.naive.words),
         harmed: Vec::new(),
-        confidence: confidence(trial, (!commits || paid) && outlasts.is_none(), is_untested),
-        doubt,
+        sure: Assurance::lowered(sure, Vec::new(), &doubt),
         risk: trial.risk(&body.stress_in_words()),
-        assumption: "The weeks to come are like those of the record; what is reserved is paid to its end whatever comes.",
+        assumed: vec!["The weeks to come are like those of the record; what is reserved is paid to its end whatever comes.".to_owned()],
         holds_until: format!(
             "until load or prices change: make the plan again {again}when the load of a month differs by a fifth."
         ),

@@ -12,7 +12,7 @@ use super::{MigBody, MigTrial, SpeedBasis};
 use crate::one_gpu::{LEAST_NAMED, mostly_drawn};
 use crate::plan::answer::Change;
 use crate::plan::verdict::Verdict;
-use crate::plan::{Basis, Confidence, Effect, Harm, Regret, WORTH, worth};
+use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Regret, WORTH, worth};
 
 /// Share of the jobs of a test that may be beyond the SLO or on slices that were not measured.
 const TOLERATED: f64 = 0.1;
@@ -256,13 +256,15 @@ pub(super) fn change(trial: &MigTrial, body: &MigBody, whole: &MigTried) -> Chan
             naive: uniform.map(|tried| format!("{} ({})", tried.rule.in_words(), partitions(&tried.partitions, "`"))),
         }),
         harmed: harmed.into_iter().collect(),
-        confidence: body.confidence(trial),
-        doubt: risk.clone(),
+        sure: Assurance::lowered(body.confidence(trial), Vec::new(), &risk),
         risk,
-        assumption: match trial.replayed {
+        assumed: vec![
+            match trial.replayed {
             Some(_) => "Jobs like those of the trace go on to come, and each asks for the slice that its type is dealt.",
             None => "The jobs to come are those of the demand.",
-        },
+        }
+            .to_owned(),
+        ],
         holds_until: "Demand, job types or GPUs change; plan again with --now, which prefers plans that change fewer GPUs.".to_owned(),
         apply: "Make the same plan with --emit slurm,kubernetes --emit-to FOLDER, and read the files before you apply them; a GPU must be free of jobs when its partition changes.".to_owned(),
         command: None,

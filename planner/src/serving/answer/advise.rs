@@ -17,7 +17,7 @@ use super::{ServingBody, ServingLooser, ServingReferenceRow, ServingTrial};
 use crate::plan::answer::Change;
 use crate::plan::tell;
 use crate::plan::verdict::{self, Judged, Verdict, confidence, unsaved_in_words};
-use crate::plan::{Basis, Effect};
+use crate::plan::{Assurance, Basis, Effect};
 
 /// A setting in words.
 pub(super) fn setting(rule: &ServingRule, hedge: Option<SpotHedge>, slot_us: i64) -> String {
@@ -287,10 +287,9 @@ pub(super) fn change(trial: &ServingTrial, body: &ServingBody) -> Change {
         regret: trial
             .regret("the cheapest that was found to keep the target, with hindsight or without", &trial.of.naive.words),
         harmed: Vec::new(),
-        confidence: confidence(trial, is_firm, !is_firm),
+        sure: Assurance::lowered(confidence(trial, is_firm, !is_firm), Vec::new(), &doubt),
         risk: trial.risk(&doubt),
-        doubt,
-        assumption: "The requests to come are like those of the log.",
+        assumed: vec!["The requests to come are like those of the log.".to_owned()],
         holds_until: format!(
             "until the service, the lengths of requests or the prices change: make the plan again then, and when the load leaves {} to {} replicas at full use.",
             format::float(body.log.mean_load / 1.5, 1),
