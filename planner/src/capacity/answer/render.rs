@@ -97,8 +97,8 @@ impl CapacityBody {
             format::float(trial.of.oracle.amount, 1),
             self.unjudged_in_words().map_or_else(String::new, |apart| format!(" {apart}")),
         ));
-        let simple = self.beside_simple(trial).filter(|simple| !of_test.contains(simple));
-        said.extend(of_test.into_iter().chain(simple));
+        // What is a caution stands among the notes, and the confidence names it.
+        said.extend(self.beside_simple(trial).filter(|simple| !of_test.contains(simple)));
         if !self.until_break.broken_today.is_empty() {
             said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
         }
