@@ -100,6 +100,26 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     assert!(written.contains("since the beginning)"), "{written}");
 }
 
+/// Where the nodes are to stay as they are, no file says so in their place.
+#[test]
+fn nothing_is_written_where_the_nodes_stay() {
+    let folder = Folder::new();
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    for at in 0..240 {
+        let moment = format!("2020-09-{:02} {:02}", 1 + at / 8, at % 8 * 3);
+        text += &format!("{at},u,va,1,4,1,COMPLETED,{moment}:00:00,{moment}:00:00,{moment}:50:00,3000,0\n");
+    }
+    let jobs = folder.file("jobs.csv", &text);
+    let site = folder.file("site.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
+    let out = folder.path("nodes");
+    let asked = ["plan", "capacity", &jobs, "--cluster", &site, "--target-p95", "1h", "--emit", "cluster"];
+    let output = tracecast(&[&asked[..], &["--emit-to", &out, "--quiet"]].concat());
+    assert!(output.status.success() && stdout(&output).contains("Change nothing"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("nothing is written to --emit-to: no change is advised"), "{}", stderr(&output));
+    assert!(!std::path::Path::new(&out).exists());
+}
+
 /// The kinds of the repository, in which every price is invented.
 const KINDS: [&str; 2] = ["--node-types", "datasets/node-types/example.toml"];
 

@@ -12,13 +12,14 @@ use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
 use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
 use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::plan::nothing_advised;
 use tracecast_planner::sharing::against::check;
 use tracecast_predictors::interference::slice::SliceTable;
 
-use crate::args::{Reading, TIMES, choices, duration};
+use crate::args::{Reading, TIMES, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::emitting::{named_readers, own_files, patched};
+use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
 use crate::progress::{Clock, Steps};
 use crate::source;
 
@@ -32,6 +33,14 @@ pub(crate) enum EmitMig {
     Slurm,
     /// Kubernetes: a ConfigMap for NVIDIA's MIG manager, and labels
     Kubernetes,
+}
+
+impl Audience for EmitMig {
+    const WHAT: &'static str = "Write the configuration of these, separated by commas: slurm, kubernetes";
+
+    fn unnamed() -> &'static [Self] {
+        &[]
+    }
 }
 
 #[derive(Debug, Args)]
@@ -102,21 +111,8 @@ pub(crate) struct PlanMig {
     /// How long a GPU takes no new job before its partition is changed
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration, requires = "now", help_heading = "Change")]
     pub(crate) drain: i64,
-    /// Write the configuration of these, separated by commas: slurm, kubernetes
-    ///
-    /// Refused where the plan advises to partition nothing. The answer is printed all the same.
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_delimiter = ',',
-        value_parser = choices::<EmitMig>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<EmitMig>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<EmitMig>,
     /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
     ///
     /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
@@ -153,10 +149,10 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
-    named_readers(&asked.emit, asked.emit_to.as_deref())?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
-    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
-        true if asked.emit.contains(&EmitMig::Slurm) => None,
+    asked.emitting.check()?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
+    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if asked.emitting.readers().contains(&EmitMig::Slurm) => None,
         true => Some("--emit names no slurm, who would read it"),
         false => Some(
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, kubernetes-mig.yaml is a ConfigMap of its own",
@@ -204,14 +200,15 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
 impl PlanMig {
     /// Writes the configuration that is asked for; what of it does not fit into the user's own files goes into the answer.
     fn emit(&self, answer: &mut MigAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
-        let Some(folder) = &self.emit_to else { return Ok(()) };
+        let refused = (!answer.followed).then(|| nothing_advised(&answer.action));
+        let Some(folder) = self.emitting.folder(refused) else { return Ok(()) };
         let site = MigSite {
             gpus_per_node: self.gpus_per_node.get(),
             slurm_type: self.slurm_type.clone(),
             namespace: self.namespace.clone(),
         };
         let mut files = Vec::new();
-        for who in &self.emit {
+        for who in self.emitting.readers() {
             files.extend(match who {
                 EmitMig::Slurm => emit::slurm(answer, &site)?,
                 EmitMig::Kubernetes => emit::kubernetes(answer, &site)?,

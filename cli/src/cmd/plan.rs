@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
-use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written};
+use tracecast_planner::plan::Emitted;
 use tracecast_planner::power::answer::PowerAnswer;
 use tracecast_planner::power::ces::Thresholds;
 use tracecast_planner::power::config::{self, Target};
@@ -16,9 +16,9 @@ use tracecast_planner::power::request::{Demanded, EVALUATED, Hours, PowerRequest
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::Scenario;
 
-use crate::args::{NODES_OF_ALL, Reading, TIMES, choices, entries};
+use crate::args::{NODES_OF_ALL, Reading, TIMES, entries};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::not_written;
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::{
     backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, queues, serving, sharing,
 };
@@ -180,6 +180,14 @@ pub(crate) enum Emit {
     ClusterAutoscaler,
 }
 
+impl Audience for Emit {
+    const WHAT: &'static str = "Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]";
+
+    fn unnamed() -> &'static [Self] {
+        &[Self::Actions]
+    }
+}
+
 /// One invocation that works, for the end of the help.
 const EXAMPLE: &str = "\
 Example, the bundled sample, with a report in HTML and a plan for `tracecast decide power`:
@@ -246,19 +254,8 @@ pub(crate) struct PlanPower {
     /// Save the plan to this file, fitted on all days, for `tracecast decide power`
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) save: Option<PathBuf>,
-    /// Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]
-    #[arg(
-        long,
-        value_name = "TARGETS",
-        value_delimiter = ',',
-        value_parser = choices::<Emit>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     /// slurm.conf of the site: --emit slurm needs it for its diff, and --emit loop takes the partitions of the nodes from it
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) slurm_conf: Option<PathBuf>,
@@ -292,20 +289,20 @@ pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
 }
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
-    if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
+    if asked.emitting.readers().contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
         let what = "--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf";
         return Err(Usage(what.to_owned()).into());
     }
-    if asked.emit.contains(&Emit::Loop) && asked.save.is_none() {
+    if asked.emitting.readers().contains(&Emit::Loop) && asked.save.is_none() {
         let what = "--emit loop writes a program that asks the saved plan; name the file for it with --save";
         return Err(Usage(what.to_owned()).into());
     }
     // What was typed and the files that were named, before the trace is read.
     let checked = asked.answering.check("plan-power", &[&asked.save])?;
-    asked.answering.replacing.folders([&asked.charts, &asked.emit_to])?;
+    asked.answering.replacing.folders([&asked.charts, &asked.emitting.emit_to])?;
     let request = asked.request()?;
     emitting(asked)?;
-    if let (Some(folder), Some(conf)) = (&asked.emit_to, &asked.slurm_conf)
+    if let (Some(folder), Some(conf)) = (&asked.emitting.emit_to, &asked.slurm_conf)
         && let Some(name) = conf.file_name()
     {
         // Before the long work, and again for each file that is written.
@@ -400,25 +397,16 @@ fn emitting(request: &PlanPower) -> Result<config::ConfigOptions> {
 }
 
 fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
-    let Some(folder) = &request.emit_to else { return Ok(()) };
-    if let Some(why) = answer.refused() {
-        not_written(&why);
-        return Ok(());
-    }
-    let mut options = emitting(request)?;
-    let targets: Vec<Target> = match request.emit.as_slice() {
-        [] => vec![Target::Actions],
-        some => some
-            .iter()
-            .map(|target| match target {
-                Emit::Slurm => Target::Slurm,
-                Emit::Loop => Target::Loop,
-                Emit::Actions => Target::Actions,
-                Emit::Karpenter => Target::Karpenter,
-                Emit::ClusterAutoscaler => Target::ClusterAutoscaler,
-            })
-            .collect(),
+    let of = |target: &Emit| match target {
+        Emit::Slurm => Target::Slurm,
+        Emit::Loop => Target::Loop,
+        Emit::Actions => Target::Actions,
+        Emit::Karpenter => Target::Karpenter,
+        Emit::ClusterAutoscaler => Target::ClusterAutoscaler,
     };
+    let targets: Vec<Target> = request.emitting.readers().iter().map(of).collect();
+    let Some(folder) = request.emitting.folder(answer.refused(&targets)) else { return Ok(()) };
+    let mut options = emitting(request)?;
     options.beside_loop = targets.contains(&Target::Loop);
     let saved = request.save.as_ref().and_then(|path| path.file_name());
     options.plan_file = saved.map(|name| name.to_string_lossy().into_owned());
@@ -426,34 +414,25 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {}", pooled.replace("**", "")));
     }
     let mut notes = answer.plan_in_words(&targets);
+    let mut files: Vec<Emitted> = Vec::new();
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };
         let rendered = config::render(plan, target, &options)?;
-        for (name, content) in &rendered.files {
-            let path = folder.join(name);
-            if let Some(conf) = &request.slurm_conf {
-                output::not_over(&path, conf, "the site's slurm.conf")?;
-            }
-            output::write(&path, content.as_bytes())?;
-            if Path::new(name).extension().is_some_and(|kind| kind == "sh") {
-                executable(&path)?;
-            }
+        for warning in rendered.warnings.iter().map(|warning| format!("{}: {warning}", target.name())) {
+            output::say(quiet, &format!("tracecast: {warning}"));
+            notes.push(warning);
         }
-        for warning in &rendered.warnings {
-            notes.push(format!("{}: {warning}", target.name()));
-            output::say(quiet, &format!("tracecast: {}: {warning}", target.name()));
-        }
-        output::say(
-            quiet,
-            &format!(
-                "tracecast: {} for {} in {}",
-                format::counted(rendered.files.len() as u64, "file", "files"),
-                target.name(),
-                folder.display()
-            ),
-        );
+        // Karpenter and the autoscaler have some of the same name.
+        files.retain(|(name, _)| rendered.files.iter().all(|(other, _)| other != name));
+        files.extend(rendered.files);
     }
-    output::write(&folder.join("NOTES.txt"), (notes.join("\n\n") + "\n").as_bytes())
+    files.push(("NOTES.txt".to_owned(), notes.join("\n\n") + "\n"));
+    if let Some(conf) = &request.slurm_conf {
+        files.iter().try_for_each(|(name, _)| output::not_over(&folder.join(name), conf, "the site's slurm.conf"))?;
+    }
+    output::emitted(folder, &files, quiet)?;
+    let programs = files.iter().map(|(name, _)| folder.join(name));
+    programs.filter(|path| path.extension().is_some_and(|kind| kind == "sh")).try_for_each(|path| executable(&path))
 }
 
 #[cfg(unix)]

@@ -8,6 +8,7 @@ use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::market::availability::SpotSeries;
 use tracecast_planner::market::listed::TableFilter;
+use tracecast_planner::plan::unadvised;
 use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
 use tracecast_planner::serving::choose::ServedStandard;
 use tracecast_planner::serving::emit;
@@ -173,8 +174,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
     let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
-    let refused = (!answer.is_advised()).then(|| format!("no setting is advised. {}", answer.action));
-    let refused = refused.or_else(|| answer.recommendation.as_ref()?.refused());
+    let refused = unadvised(answer.recommendation.as_ref().filter(|_| answer.is_advised()), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Keda => vec![emit::keda(&answer)?],

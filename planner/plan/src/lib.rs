@@ -36,5 +36,6 @@ pub mod yaml;
 pub use emitted::Emitted;
 pub use error::{Error, Result};
 pub use recommendation::{
-    Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN, WORTH, worth,
+    Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN, WORTH, nothing_advised,
+    unadvised, worth,
 };

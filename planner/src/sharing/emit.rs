@@ -14,9 +14,8 @@
 //! A job's type is told by its name: by the file of types where there is one (`script`), else by the name itself. A job whose type was drawn has neither, and takes a whole GPU: the files say of how much of the GPU time that is. Nothing in Kubernetes
 //! goes by names: who writes the pods sets the label, for which the file of types stands in a ConfigMap.
 //!
-//! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused, as is a plan whose job types are drawn. Else the same files are
-//! written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments. What would replace a parameter
-//! of the whole site is a comment as well.
+//! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused. Of a plan that is not followed nothing is written; where there is nothing to set in
+//! Kubernetes alone, its files are comments. What would replace a parameter of the whole site is a comment as well.
 //!
 //! O(job types). Worked example: nodes of 8 GPUs have `Name=shard Count=16` each, and a job of the class asks for `gres/shard:1`.
 
@@ -27,10 +26,10 @@ use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
-use crate::plan::Emitted;
 use crate::plan::emitted::{
     GPU_RESOURCE, check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed,
 };
+use crate::plan::{Emitted, nothing_advised};
 use crate::yaml::stream;
 
 mod script;
@@ -88,6 +87,21 @@ pub fn sets_nothing(name: &str, content: &str) -> bool {
     content.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with(comment))
 }
 
+/// Why nothing is written of an answer: no plan of it is followed.
+pub fn refused(answer: &SharingPlanAnswer) -> Option<String> {
+    if answer.plans.iter().any(|plan| plan.followed) {
+        return None;
+    }
+    let actions: Vec<&str> = answer.plans.iter().map(|plan| plan.action.as_str()).collect();
+    let drawn = answer.plans.iter().find(|plan| plan.is_of_drawn_types()).map(|plan| {
+        format!(
+            " Only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type.",
+            format::percent(plan.named_gpu_time)
+        )
+    });
+    Some(nothing_advised(&actions.join(" ")) + &drawn.unwrap_or_default())
+}
+
 /// Checks that a plan can be written; the way in which it is.
 fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     site.check()?;
@@ -99,11 +113,8 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
             followed.join(", ")
         )));
     }
-    if let Some(plan) = answer.plans.iter().find(|plan| followed.is_empty() && plan.is_of_drawn_types()) {
-        return Err(Error::NotEmitted(format!(
-            "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type",
-            format::percent(plan.named_gpu_time)
-        )));
+    if let Some(why) = refused(answer) {
+        return Err(Error::NotEmitted(why));
     }
     if let Some(gpu_type) = followed.iter().find(|gpu_type| gpu_type.ends_with("(MIG)")) {
         return Err(Error::NotEmitted(format!(

@@ -248,6 +248,17 @@ fn nodes_outside_the_pools_do_not_begin_to_sleep() {
     );
 }
 
+/// Found by a reader: a pool of which all nodes stay on by the plan had more names than the plan has nodes, and the rest of them slept.
+#[test]
+fn a_pool_that_stays_on_stays_on_by_name() {
+    let mut gpu = pool("gpu", "n[1-16]", 12);
+    gpu.keep_idle = 12;
+    for version in ["20.11", "22.05", "23.11"] {
+        let rendered = of(&plan(vec![gpu.clone()]), CONF, version);
+        assert!(file(&rendered, "slurm.conf").contains("\nSuspendExcNodes=n[1-16]"), "{version}: {rendered:?}");
+    }
+}
+
 #[test]
 fn what_the_site_has_stays() {
     let conf = "SuspendProgram=/opt/off ResumeProgram=/opt/on\nResumeTimeout=900\nSuspendExcNodes=n[1-2],n[5-8]:3,n9\nNodeName=n[1-16]\nPartitionName=gpu Nodes=ALL\n";

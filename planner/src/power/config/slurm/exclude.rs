@@ -60,11 +60,12 @@ impl Work<'_> {
             if keep == 0 {
                 continue;
             }
-            if keep >= free.len() {
+            // All of them stay, however many names there are.
+            if keep >= free.len().min(pool.plan.total_nodes as usize) {
                 told.push(format!(
                     "pool {}: it never sleeps, as it shall keep {keep} idle nodes and has {}",
                     pool.plan.name,
-                    free.len()
+                    free.len().min(pool.plan.total_nodes as usize)
                 ));
                 named.extend(free);
             } else if self.version < COUNTS {
