@@ -140,7 +140,7 @@ fn configuration_is_written_for_each_target() {
     let output = plan(&site, &[&more[..], &["--slurm-version", "22.05"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name)).unwrap();
-    let diff = read("slurm.conf.diff");
+    let diff = read("slurm.patch");
     assert!(diff.contains("-SuspendTime=-1") && diff.contains("+SuspendTime="), "{diff}");
     // Each action follows from the one before.
     let actions = read("power-actions.jsonl");

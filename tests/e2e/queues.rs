@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tracecast_analytics::Trace;
-use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::plan::emit::own::OwnFile;
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun, emit};

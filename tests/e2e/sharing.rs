@@ -13,7 +13,7 @@ use tracecast_planner::mig::emit::MigSite;
 use tracecast_planner::mig::gpu::MigGpu;
 use tracecast_planner::mig::rule::{MigPartitionRow, MigSliceCount};
 use tracecast_planner::mig::{self, MigAnswer, MigRequest};
-use tracecast_planner::own_files::{OwnFile, Patch};
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::{self, SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read::sharing_of_all;

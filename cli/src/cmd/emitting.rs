@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
 use tracecast_analytics::report::format;
-use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::plan::Emitted;
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
 
 use crate::args::choices;
 use crate::exit::Usage;

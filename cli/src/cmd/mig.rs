@@ -11,9 +11,9 @@ use tracecast_planner::mig::demand::{self, MigDemand};
 use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
 use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
-use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::plan::emit::own::OwnFile;
+use tracecast_planner::plan::emit::slurm::check_gpus;
 use tracecast_planner::plan::nothing_advised;
-use tracecast_planner::sharing::against::check;
 use tracecast_predictors::interference::slice::SliceTable;
 
 use crate::args::{Reading, TIMES, duration};
@@ -158,7 +158,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, kubernetes-mig.yaml is a ConfigMap of its own",
         ),
     })?;
-    check(&own)?;
+    check_gpus(&own)?;
     if asked.demand.is_some() {
         asked.reading.reads_no_trace(NO_TRACE)?;
     }

@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 
-use tracecast_planner::own_files::{OwnFile, Patch};
-use tracecast_planner::plan::emitted::GPU_RESOURCE;
+use tracecast_planner::plan::emit::GPU_RESOURCE;
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
 use tracecast_planner::plan::{Recommendation, nothing_advised};
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit;

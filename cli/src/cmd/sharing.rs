@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
-use tracecast_planner::own_files::OwnFile;
-use tracecast_planner::plan::emitted::GPU_RESOURCE;
+use tracecast_planner::plan::emit::GPU_RESOURCE;
+use tracecast_planner::plan::emit::own::OwnFile;
+use tracecast_planner::plan::emit::slurm::check_gpus;
 use tracecast_planner::sharing::against;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::way::SharingWay;
@@ -142,7 +143,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, merge the keys of kubernetes-sharing.yaml into your ConfigMap",
         ),
     })?;
-    against::check(&own)?;
+    check_gpus(&own)?;
     let limits = asked.limits.checked()?;
     let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;

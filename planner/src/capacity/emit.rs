@@ -15,7 +15,7 @@ use super::answer::CapacityAnswer;
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::comments;
+use crate::plan::emit::comments;
 use crate::plan::slug::{is_taken, slug};
 use crate::replay::input::cluster_file::sized;
 use crate::sim::{Group, HostRoom};

@@ -18,7 +18,8 @@ use super::partition::WHOLE;
 use super::rule::MigPartitionRow;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
+use crate::plan::emit::kubernetes::{self, config_map};
+use crate::plan::emit::{check_gpus_per_node, check_name, check_namespace, comments};
 use crate::yaml::{document, stream};
 
 /// The configuration that goes back to whole GPUs, by the name that NVIDIA's own files give it.
@@ -269,11 +270,8 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     let mut said = about(answer);
     said.extend(nodes.iter().map(in_words));
     let config = document(&configurations(&nodes));
-    let map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "tracecast-mig", "namespace": site.namespace },
-        "data": { "config.yaml": config }
-    });
+    let data = [("config.yaml".to_owned(), config.into())].into_iter().collect();
+    let map = config_map("tracecast-mig", &site.namespace, &data);
     let mut yaml = said.clone();
     yaml.extend(placements(answer, &asks));
     yaml.extend([
@@ -288,7 +286,8 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
          # First apply kubernetes-mig.yaml. No pod may use a GPU of a node whose partitions change: drain it first (kubectl drain NODE --ignore-daemonsets), and uncordon it\n\
          # once nvidia.com/mig.config.state is success.\n\
          # To undo, once the nodes are drained: sh kubernetes-mig-labels.sh {ALL_DISABLED} NODE...\n\
-         set -eu\nconfiguration=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/mig.config=$configuration\"\ndone\n"
+         {}",
+        kubernetes::labels("configuration", &["nvidia.com/mig.config"])
     ));
     Ok(vec![
         ("kubernetes-mig.yaml".to_owned(), stream(&[(yaml.join("\n"), map)])),

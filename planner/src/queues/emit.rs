@@ -38,7 +38,7 @@ use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{self, signed};
+use crate::plan::emit::signed;
 use crate::plan::slug::{is_taken, slug};
 
 /// The file that says for whom there is nothing to set, and why.
@@ -160,7 +160,7 @@ fn steps(file: &str, kinds: &str) -> String {
 
 /// Text as comments that begin with `mark`.
 fn comments(mark: &str, answer: &QueuesAnswer) -> String {
-    emitted::comments(mark, &about(answer))
+    crate::plan::emit::comments(mark, &about(answer))
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ pub(super) mod tests {
     use super::super::search::tests::{request, uneven};
     use super::super::share::ShortQueue;
     use super::*;
-    use crate::plan::emitted::GPU_RESOURCE;
+    use crate::plan::emit::GPU_RESOURCE;
     use crate::sim::{Order, Policy, Scan};
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.

@@ -17,6 +17,7 @@ use super::answer::ServingAnswer;
 use super::rule::{ServingLoad, ServingRule};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emit::kubernetes::object;
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -83,12 +84,7 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
             let about = format!(
                 "{replicas} replicas at all times.\nThe name of the deployment is made up: put yours in.\nkubectl apply --server-side --force-conflicts -f FILE; undo: kubectl scale deployment {name} --replicas=BEFORE"
             );
-            let document = json!({
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": name},
-                "spec": {"replicas": replicas},
-            });
+            let document = object("apps/v1", "Deployment", &name, &json!({"replicas": replicas}));
             return Ok(("deployment-replicas.yaml".to_owned(), stream(&[(about, document)])));
         }
         ServingRule::Reactive { target, least, hold_slots } => (
@@ -125,22 +121,18 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
     // All at once, both ways.
     let up = json!([{"type": "Pods", "value": most, "periodSeconds": 15}]);
     let down = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
-    let document = json!({
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": name},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "pollingInterval": whole_s(answer.slot_s),
-            "minReplicaCount": least.max(1),
-            "maxReplicaCount": most,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
-                "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
-                "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
-            }}},
-            "triggers": triggers(&query, &threshold, guard),
-        },
+    let spec = json!({
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "pollingInterval": whole_s(answer.slot_s),
+        "minReplicaCount": least.max(1),
+        "maxReplicaCount": most,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
+            "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
+            "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
+        }}},
+        "triggers": triggers(&query, &threshold, guard),
     });
+    let document = object("keda.sh/v1alpha1", "ScaledObject", &name, &spec);
     Ok(("keda-scaledobject.yaml".to_owned(), stream(&[(about, document)])))
 }
 

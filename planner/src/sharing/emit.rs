@@ -26,7 +26,8 @@ use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
-use crate::plan::emitted::{
+use crate::plan::emit::kubernetes::{self, config_map};
+use crate::plan::emit::{
     GPU_RESOURCE, check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed,
 };
 use crate::plan::{Emitted, nothing_advised};
@@ -316,9 +317,8 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             labels.push_str(&format!("# {}: nodes with {} GPUs in all.\n", class.name, class.gpus));
         }
         configs.insert("any".to_owned(), Value::String("{\"version\": \"v1\"}".to_owned()));
-        labels.push_str(
-            "set -eu\nclass=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/device-plugin.config=$class\" \"tracecast.io/share-class=$class\"\ndone\n",
-        );
+        let set = ["nvidia.com/device-plugin.config", "tracecast.io/share-class"];
+        labels.push_str(&kubernetes::labels("class", &set));
         if !answer.types.is_empty() {
             let class = |job_type: &String| own_gpus(answer).find(|class| class.job_types.contains(job_type));
             let rows = answer.types.iter().map(|line| {
@@ -332,13 +332,6 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             let names = csv_as_it_is("names.csv", ["name", "job_type", "class"], rows)?;
             types.insert("names.csv".to_owned(), Value::String(names));
         }
-        let map = |name: &str, data: serde_json::Map<String, Value>| {
-            json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": { "name": name, "namespace": site.namespace },
-                "data": data
-            })
-        };
         let by_name = if answer.types.is_empty() {
             ""
         } else {
@@ -359,13 +352,13 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
                     "{}\nWhat the device plugin does on the nodes of each class. Where the site has such a ConfigMap already, merge these keys into it: the plugin reads one.",
                     said.join("\n")
                 ),
-                map("tracecast-sharing", configs),
+                config_map("tracecast-sharing", &site.namespace, &configs),
             ),
             (
                 format!(
                     "The job types of each class, for who writes the pods: nothing in Kubernetes goes by a job's name.{by_name}"
                 ),
-                map("tracecast-share-classes", types),
+                config_map("tracecast-share-classes", &site.namespace, &types),
             ),
         ]);
         let example = stream(&[("A pod of a class.".to_owned(), pod)]);

@@ -9,7 +9,7 @@ use super::super::speed::SpeedBasis;
 use super::super::study::MigReplayed;
 use super::advise::{gpus, jobs, partitions};
 use super::{MigAnswer, MigTested};
-use crate::own_files::left_in_words;
+use crate::plan::emit::own::left_in_words;
 
 /// A slowdown from which on a forecast says no more than that.
 const SLOWEST: f64 = 20.0;

@@ -9,10 +9,10 @@
 
 use tracecast_analytics::report::quote::{self, is_word};
 
-use super::nodes::expand;
 use super::slurm::{self, Placed, Site};
 use super::{ConfigOptions, Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::emit::slurm::hosts::expand;
 use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// The program.

@@ -16,7 +16,8 @@ use super::super::emit::{
 use super::super::share::Sharing;
 use super::effect;
 use crate::error::Result;
-use crate::own_files::{Conf, ConfLine, OwnFile, Patch, SlurmFiles};
+use crate::plan::emit::own::{OwnFile, Patch};
+use crate::plan::emit::slurm::{Conf, SlurmFiles};
 
 /// What the patch alone does not do.
 const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which nobody \
@@ -87,7 +88,7 @@ fn borrowing(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)], (
     }
     for (name, slug, vc) in names {
         let Some(file) = editing.with_partition(name) else { continue };
-        let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(&conf.partition(name)?)));
+        let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(conf.partition(name)?)));
         let mode = |of: &SlurmPartition| (reclaims || by_partition).then_some(if reclaims { of.mode } else { "OFF" });
         let effect = effect(vc);
         let [own, borrows] = partitions(name, slug);
@@ -113,15 +114,12 @@ fn borrowing(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)], (
             editing.set_partition(file, other, &keys, &effect);
             continue;
         }
-        let mut line = Conf { text: copied.unwrap_or_default() };
+        let mut line = Conf::read(&copied.unwrap_or_default());
         for (key, value) in [("PartitionName", other)].into_iter().chain(keys.iter().map(|of| (of.0, of.1))) {
-            if let Some(words) = line.lines().first() {
-                line.set(words, key, value);
-            }
+            line.set(0, key, value);
         }
         if let Some((_, conf)) = editing.files.get_mut(file) {
-            let behind = conf.partition(name);
-            conf.insert(behind.as_ref(), &line.text);
+            conf.insert(conf.partition(name), line.text());
         }
         editing.tell(file, "PartitionName", (None, other), &format!("{why}{effect}"));
     }
@@ -135,13 +133,12 @@ fn others(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)]) {
     let ours = |name: &str| names.iter().any(|(vc, slug, _)| partitions(vc, slug).iter().any(|of| of.name == name));
     for file in 0..editing.files.len() {
         let Some((_, conf)) = editing.files.get(file) else { continue };
-        let named = conf.lines().into_iter().filter_map(|line| {
-            let name = conf.get(&line, "PartitionName")?.to_owned();
-            (!name.eq_ignore_ascii_case("default") && !ours(&name)).then_some((line, name))
+        let silent = conf.lines().iter().enumerate().filter_map(|(at, line)| {
+            let name = line.get("PartitionName").filter(|name| !name.eq_ignore_ascii_case("default") && !ours(name))?;
+            let said = line.get("PreemptMode").or_else(|| conf.default_of(at, "PreemptMode"));
+            said.is_none().then(|| name.to_owned())
         });
-        let said =
-            |line: &ConfLine| conf.get(line, "PreemptMode").is_some() || conf.default_of(line, "PreemptMode").is_some();
-        let silent: Vec<String> = named.filter(|(line, _)| !said(line)).map(|(_, name)| name).collect();
+        let silent: Vec<String> = silent.collect();
         for name in silent {
             editing.set_partition(file, &name, &[("PreemptMode", "OFF", "the plan stops nobody here")], "");
         }

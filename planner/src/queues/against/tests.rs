@@ -4,8 +4,8 @@ use super::super::answer::{QueuesAnswer, UnderKueue};
 use super::super::emit::tests::plan;
 use super::super::share::Sharing;
 use super::*;
-use crate::own_files::{OwnFile, Patch};
-use crate::plan::emitted::GPU_RESOURCE;
+use crate::plan::emit::GPU_RESOURCE;
+use crate::plan::emit::own::{OwnFile, Patch};
 
 const RECLAIMING: Sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: true };
 

@@ -11,7 +11,7 @@ use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
-use crate::own_files::left_in_words;
+use crate::plan::emit::own::left_in_words;
 
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
