@@ -90,8 +90,8 @@ fn a_promise_leads_what_is_said_and_written() {
     let source = folder.file("node_counts.csv", &plan::counts());
     let conf = folder.file("slurm.conf", "NodeName=n[01-10]\nPartitionName=gpu Nodes=n[01-10]\n");
     let emitted = folder.path("emitted");
-    let asked = ["plan", "power", &source, "--service", "5,5", "--nodes", "n[01-10]", "--quiet"];
-    let written = ["--emit", "slurm,actions", "--slurm-conf", &conf, "--emit-to", &emitted, "--format", "json"];
+    let asked = ["plan", "power", &source, "--service", "5,5", "--host-list", "n[01-10]", "--quiet"];
+    let written = ["--emit", "slurm,actions", "--against", &conf, "--emit-to", &emitted, "--format", "json"];
     let found = json(&tracecast(&[&asked[..], &written].concat()));
     let promise = &found["promise"];
     let (kept, asleep) = (promise["kept"].as_bool().unwrap(), promise["nodes_asleep_mean"].as_f64().unwrap());
@@ -156,7 +156,7 @@ fn a_broken_promise_is_cautioned_against_and_lowers_the_confidence() {
     let pool = &found["slurm_plan"]["pools"][0];
     assert_eq!(pool["keep_idle"], pool["total_nodes"]);
     let (conf, none) = (folder.file("slurm.conf", "NodeName=n[01-10]\n"), folder.path("none"));
-    let slurm = ["--nodes", "n[01-10]", "--emit", "slurm", "--slurm-conf", &conf, "--emit-to", &none];
+    let slurm = ["--host-list", "n[01-10]", "--emit", "slurm", "--against", &conf, "--emit-to", &none];
     let output = tracecast(&[&asked[..], &slurm].concat());
     assert!(output.status.success() && !Path::new(&none).exists(), "{}", stderr(&output));
     assert!(stderr(&output).contains("what would be written keeps all nodes on"), "{}", stderr(&output));

@@ -348,7 +348,7 @@ fn the_venus_slice_is_told_as_it_is() {
     let conf = folder.file("slurm.conf", "ClusterName=lab\n");
     for plan in [
         &["capacity", jobs, &spring, "--target-p95", "1h", "--emit", "cluster"][..],
-        &["power", jobs, &spring, "--emit", "slurm,actions", "--slurm-conf", &conf],
+        &["power", jobs, &spring, "--emit", "slurm,actions", "--against", &conf],
     ] {
         let output = tracecast(&[&["plan"], plan, &["--emit-to", &emitted, "--quiet"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));

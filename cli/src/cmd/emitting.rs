@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_planner::plan::Emitted;
 use tracecast_planner::plan::emit::own::{OwnFile, Patch};
+use tracecast_planner::plan::emit::slurm::hosts;
 
 use crate::args::choices;
 use crate::exit::Usage;
@@ -93,6 +94,11 @@ impl<R: Audience> Emitting<R> {
         let Some(folder) = self.folder(refused) else { return Ok(()) };
         output::emitted(folder, &self.readers().iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
     }
+}
+
+/// A list of hosts as slurm.conf writes it.
+pub(crate) fn host_list(text: &str) -> Result<String, String> {
+    hosts::expand(text).map(|_| text.to_owned())
 }
 
 /// The user's own files that `--against` names, none in the folder of `--emit-to`. `unread` says of one, by whether it is Slurm's, that nobody of `--emit` reads it.

@@ -18,7 +18,7 @@ use tracecast_planner::sim::Estimate;
 
 use crate::args::{Reading, TIMES, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{Audience, Emitting, own_files, patched, written_of_another};
+use crate::cmd::emitting::{Audience, Emitting, host_list, own_files, patched, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
@@ -138,9 +138,9 @@ pub(crate) struct PlanQueues {
     /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
     #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
     pub(crate) against: Vec<PathBuf>,
-    /// Nodes that Slurm's partitions name, such as gpu[001-064]
-    #[arg(long, value_name = "NODES", default_value = "ALL", help_heading = "Configuration")]
-    pub(crate) slurm_nodes: String,
+    /// Host names of all planned nodes, as slurm.conf writes them, such as `gpu[001-064]`
+    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, default_value = "ALL", help_heading = "Configuration")]
+    pub(crate) host_list: String,
     /// What Kubernetes calls a GPU
     #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
     pub(crate) gpu_resource: String,
@@ -240,7 +240,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
     let (mut files, mut patches, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for who in asked.emitting.readers() {
         let written = match who {
-            Emit::Slurm => emit::slurm(answer, &asked.slurm_nodes)?,
+            Emit::Slurm => emit::slurm(answer, &asked.host_list)?,
             Emit::Kueue => emit::kueue(answer, &asked.gpu_resource)?,
             Emit::Kai => emit::kai(answer)?,
             Emit::Volcano => emit::volcano(answer, &asked.gpu_resource)?,
@@ -249,7 +249,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         files.extend(written);
         if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
             patches.push(match who {
-                Emit::Slurm => against::slurm(answer, &asked.slurm_nodes, own)?,
+                Emit::Slurm => against::slurm(answer, &asked.host_list, own)?,
                 Emit::Kueue => against::kueue(answer, &asked.gpu_resource, own)?,
                 Emit::Kai => against::kai(answer, own)?,
                 Emit::Volcano => against::volcano(answer, &asked.gpu_resource, own)?,

@@ -92,7 +92,7 @@ fn borrowing(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)], (
         let mode = |of: &SlurmPartition| (reclaims || by_partition).then_some(if reclaims { of.mode } else { "OFF" });
         let effect = effect(vc);
         let [own, borrows] = partitions(name, slug);
-        let all = "all VCs share the nodes (--slurm-nodes says which)";
+        let all = "all VCs share the nodes (--host-list says which)";
         let mut keys = vec![
             ("Nodes", nodes, all),
             ("PriorityTier", own.tier, "its jobs within its own share go first"),
