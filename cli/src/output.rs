@@ -105,18 +105,6 @@ pub(crate) fn may_replace(folder: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Refuses to write a file over one that was read.
-pub(crate) fn not_over(path: &Path, input: &Path, what: &str) -> Result<()> {
-    let same = path.canonicalize().ok().zip(input.canonicalize().ok()).is_some_and(|(path, input)| path == input);
-    if same {
-        bail!(
-            "{} is {what} itself and is not overwritten; name another folder, and copy the file when you have looked at it",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
 /// Warns on stderr, also where progress is not told: whoever asks for files goes on with them.
 pub(crate) fn warn(what: &str) {
     say(false, &format!("tracecast: warning: {what}"));

@@ -13,7 +13,7 @@
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give.
 //!
 //! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`rounds`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
-//! [`plan`] is what plans share, [`market`] what can be rented or bought at which price and what jobs need of it; no plan imports another. [`own_files`] puts what a plan advises into files that a site has.
+//! [`plan`] is what plans share, [`market`] what can be rented or bought at which price and what jobs need of it; no plan imports another. [`plan::emit`] writes what a plan advises, and puts it into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
 //!
@@ -31,7 +31,6 @@ pub mod instances;
 pub mod market;
 pub mod mig;
 pub mod one_gpu;
-pub mod own_files;
 pub mod power;
 pub mod queues;
 pub mod serving;

@@ -125,7 +125,7 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let first = std::fs::read_to_string(folder.path("sharing/slurm.patch")).unwrap();
     git_apply(&folder, "sharing/slurm.patch", &[]);
     let read = |path: &str| std::fs::read_to_string(path).unwrap();
-    let expected = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core,LL_SHARED_GRES\nNodeName=n[1-4] Gres=gpu:v100:8,shard:16 CPUs=64\nGresTypes=gpu,shard\nPartitionName=all Nodes=n[1-4] LLN=YES\n";
+    let expected = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core,LL_SHARED_GRES\nGresTypes=gpu,shard\nNodeName=n[1-4] Gres=gpu:v100:8,shard:16 CPUs=64\nPartitionName=all Nodes=n[1-4] LLN=YES\n";
     assert_eq!(read(&slurm_conf), expected);
     assert_eq!(read(&gres_conf), format!("{gres}\nNodeName=n[1-4] Name=shard Count=16\n"));
     // Found by a reader: asked for again after it was applied, a patch that leaves something out was an error.

@@ -59,7 +59,7 @@ fn the_sample_is_planned() {
     // All on demand is what it is in the plan of a fleet.
     let fleet = json(&stdout(&tracecast(&[&fleet::SAMPLE[..], &["--format", "json"]].concat())));
     let steady = fleet["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == "on_demand").unwrap();
-    let (a, b) = (number(&steady["amount_per_month"]), number(&rule("on_demand")["amount_per_month"]));
+    let (a, b) = (number(&steady["amount"]), number(&rule("on_demand")["amount"]));
     assert!((a - b).abs() < 1e-6 * a, "{a} {b}");
     // The pools add up, and a tighter target is never cheaper.
     let pools = answer["pools"].as_array().unwrap();
@@ -225,7 +225,7 @@ fn who_waits_is_decided_by_the_prediction_and_not_by_the_record() {
         let rule = |name: &str| {
             let by = answer["trial"]["rules"].as_array().unwrap();
             let rule = by.iter().find(|rule| rule["id"] == name).unwrap();
-            (number(&rule["waits"]["waited"]), number(&rule["amount_per_month"]))
+            (number(&rule["waits"]["waited"]), number(&rule["amount"]))
         };
         (rule("long"), rule("long_known"))
     };

@@ -22,7 +22,7 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     let output = tracecast(&[&SAMPLE[..], &more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!(answer["schema"], "plan-capacity/1");
+    assert_eq!(answer["schema"], "plan-capacity/2");
     let number = |value: &Value| value.as_u64().unwrap();
     let nodes = answer["nodes"].as_array().unwrap();
     for of in nodes {
@@ -42,7 +42,7 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     assert_eq!(nodes.iter().map(|of| number(&of["now"])).sum::<u64>(), 40);
     // With hindsight the target is always kept, and with the fewest nodes.
     let rule =
-        |by: &str| answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+        |by: &str| answer["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == by).unwrap().clone();
     let oracle = rule("oracle");
     assert_eq!(oracle["pools_kept"], oracle["pools"]);
     assert!(rule("upper")["nodes"].as_f64() >= rule("needed")["nodes"].as_f64());
@@ -84,7 +84,7 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     let output = tracecast(&["plan", "capacity", &folder.path(""), "--target-p95", "1h", "--json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    let from = answer["held_out"]["windows"][0]["from"].as_str().unwrap();
+    let from = answer["trial"]["windows"][0]["from"].as_str().unwrap();
     assert!(from.ends_with(" d 23 h after the beginning"), "{from}");
     assert!(!stdout(&output).contains("1970"));
     // Nor has a plan of power, in words and in actions.
@@ -98,6 +98,26 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     );
     let written = std::fs::read_to_string(format!("{actions}/power-actions.jsonl")).unwrap();
     assert!(written.contains("since the beginning)"), "{written}");
+}
+
+/// Where the nodes are to stay as they are, no file says so in their place.
+#[test]
+fn nothing_is_written_where_the_nodes_stay() {
+    let folder = Folder::new();
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    for at in 0..240 {
+        let moment = format!("2020-09-{:02} {:02}", 1 + at / 8, at % 8 * 3);
+        text += &format!("{at},u,va,1,4,1,COMPLETED,{moment}:00:00,{moment}:00:00,{moment}:50:00,3000,0\n");
+    }
+    let jobs = folder.file("jobs.csv", &text);
+    let site = folder.file("site.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
+    let out = folder.path("nodes");
+    let asked = ["plan", "capacity", &jobs, "--cluster", &site, "--target-p95", "1h", "--emit", "cluster"];
+    let output = tracecast(&[&asked[..], &["--emit-to", &out, "--quiet"]].concat());
+    assert!(output.status.success() && stdout(&output).contains("Change nothing"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("nothing is written to --emit-to: no change is advised"), "{}", stderr(&output));
+    assert!(!std::path::Path::new(&out).exists());
 }
 
 /// The kinds of the repository, in which every price is invented.
@@ -114,7 +134,7 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
     let answer = json(&stdout(&output));
     // What was told without kinds is told as before.
     assert!(without.get("mix").is_none());
-    for key in ["nodes", "in_all", "held_out", "curve", "theory"] {
+    for key in ["nodes", "in_all", "trial", "curve", "theory"] {
         assert_eq!(answer[key], without[key], "{key}");
     }
     let mix = &answer["mix"];
@@ -128,12 +148,13 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
         let [same, cheapest] = ["in_proportions", "cheapest"].map(|key| money(&pool[key]["per_month"]));
         assert!(cheapest <= same && pool["complete"] == true, "{pool}");
     }
-    let rule = |by: &str| mix["held_out"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+    let rule =
+        |by: &str| mix["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == by).unwrap().clone();
     let oracle = rule("oracle");
     assert_eq!(oracle["pools_kept"], oracle["pools"]);
     // By the same tests as the numbers are.
-    let numbers = answer["held_out"]["by"].as_array().unwrap();
-    let needed = numbers.iter().find(|rule| rule["by"] == "needed").unwrap();
+    let numbers = answer["trial"]["rules"].as_array().unwrap();
+    let needed = numbers.iter().find(|rule| rule["id"] == "needed").unwrap();
     assert_eq!(rule("proportions")["pools_kept"], needed["pools_kept"]);
     // A slower kind takes more nodes.
     let newer: Vec<u64> = mix["another"]

@@ -492,7 +492,8 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     assert!(action.contains("That takes 12.0 instance-hours, as much as 12.6 hours on spot"), "{action}");
     assert_eq!(answer["all_on_demand"]["instance_h"], 12.0);
     let said = stderr(&output);
-    let nothing = "nothing is written to --emit-to: spot is not advised, so there is nothing to set, and the folder is left as it is. Run the job on-demand";
+    let nothing =
+        "nothing is written to --emit-to: no change is advised, so there is nothing to set. Run the job on-demand";
     assert!(output.status.success() && said.contains(nothing), "{said}");
     assert!(!std::path::Path::new(&tasks).exists());
     // How sure that is, is told all the same.

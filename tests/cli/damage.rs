@@ -149,8 +149,8 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
         (&["predict", &source, "--model", &model, "--slurm", &here, "--slurm-table", "here.txt"], "--slurm-table"),
         (&["backtest", "duration", &source, "--out", &here], "is a folder"),
         (&["plan", "power", &source, "--emit-to", &file], "is a file and no folder"),
-        (&["plan", "power", &source, "--emit", "slurm", "--emit-to", &here], "--slurm-conf"),
-        (&["plan", "power", &source, "--nodes", "n[1-"], "is no host list"),
+        (&["plan", "power", &source, "--emit", "slurm", "--emit-to", &here], "--against"),
+        (&["plan", "power", &source, "--host-list", "n[1-"], "is no host list"),
         (
             &["plan", "power", &source, "--force", "--emit-to", &here, "--slurm-version", "new"],
             "is no version of Slurm",

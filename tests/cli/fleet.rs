@@ -302,7 +302,7 @@ fn a_rule_that_was_cheaper_than_the_mix_is_told_by_name() {
     let ask = ["plan", "fleet", &jobs, "--prices", &offers, "--eval-from", "2020-04-15", "--quiet"];
     let answer = json(&stdout(&tracecast(&[&ask[..], &["--format", "json"]].concat())));
     let by = answer["trial"]["rules"].as_array().unwrap();
-    let cost = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap()["amount_per_month"].as_f64().unwrap();
+    let cost = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap()["amount"].as_f64().unwrap();
     assert_eq!((&answer["verdict"], cost("mix") > cost("mean")), (&Value::from("simpler_as_good"), true), "{by:?}");
     let text = |zone: &[&str]| {
         let output = tracecast(&[&ask[..], zone].concat());
@@ -356,7 +356,7 @@ fn cost_and_carbon_are_weighed() {
     assert!((number(&last["kg_per_month"]) - 0.1 * 730.5).abs() < 1e-6, "{last}");
     // The first is the mix itself, and all rules are told.
     let mix = answer["trial"]["rules"].as_array().unwrap().iter().find(|rule| rule["id"] == "mix").unwrap();
-    for (own, of) in [("carbon_kg_per_month", "kg_per_month"), ("amount_per_month", "cost_per_month")] {
+    for (own, of) in [("carbon_kg_per_month", "kg_per_month"), ("amount", "cost_per_month")] {
         assert!((number(&mix[own]) - number(&first[of])).abs() < 1e-6, "{mix} and {first}");
     }
     // A tonne saved: more money for less carbon, beside the first.

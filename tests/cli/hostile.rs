@@ -177,12 +177,16 @@ fn the_sites_slurm_conf_is_not_written_over() {
             "slurm",
             "--emit-to",
             to,
-            "--slurm-conf",
+            "--against",
             &conf,
             "--force",
         ]);
         assert!(!refused.status.success());
-        assert!(stderr(&refused).contains("slurm.conf itself and is not overwritten"), "{}", stderr(&refused));
+        assert!(
+            stderr(&refused).contains("slurm.conf of --against lies there and could be written over"),
+            "{}",
+            stderr(&refused)
+        );
     }
     assert_eq!(std::fs::read_to_string(&conf).unwrap(), "ClusterName=x\n");
 }

@@ -137,7 +137,8 @@ fn nodes_are_sized_for_processors_too() {
     };
     assert_eq!((needed(&[]), needed(&["--hosts", "none"])), (5, 2));
     let to = folder.path("out");
-    let output = tracecast(&[&plan[..], &["--emit", "cluster,slurm", "--emit-to", &to]].concat());
+    // For twice the work, as the nodes of today are to stay.
+    let output = tracecast(&[&plan[..], &["--scale", "2", "--emit", "cluster,slurm", "--emit-to", &to]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| std::fs::read_to_string(PathBuf::from(&to).join(name)).unwrap();
     assert!(

@@ -569,8 +569,10 @@ fn schemas_change_only_on_purpose() {
         std::fs::write(&path, &hashes).unwrap();
     }
     let held = std::fs::read_to_string(&path).unwrap();
-    let changed: Vec<&str> = hashes.lines().filter(|line| !held.lines().any(|old| old == *line)).collect();
-    assert!(hashes == held, "changed: {changed:?}");
+    let not_in = |lines: &str, others: &str| -> Vec<String> {
+        lines.lines().filter(|line| !others.lines().any(|other| other == *line)).map(str::to_owned).collect()
+    };
+    assert!(hashes == held, "now {:?}, before {:?}", not_in(&hashes, &held), not_in(&held, &hashes));
 }
 
 #[test]

@@ -132,15 +132,15 @@ fn configuration_is_written_for_each_target() {
         "slurm,actions,karpenter,cluster-autoscaler",
         "--emit-to",
         &folder,
-        "--slurm-conf",
+        "--against",
         &conf,
-        "--nodes",
+        "--host-list",
         "gpu[01-10]",
     ];
     let output = plan(&site, &[&more[..], &["--slurm-version", "22.05"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name)).unwrap();
-    let diff = read("slurm.conf.diff");
+    let diff = read("slurm.patch");
     assert!(diff.contains("-SuspendTime=-1") && diff.contains("+SuspendTime="), "{diff}");
     // Each action follows from the one before.
     let actions = read("power-actions.jsonl");
@@ -161,7 +161,7 @@ fn configuration_is_written_for_each_target() {
     let quoted = notes.lines().find(|line| line.starts_with("slurm.conf puts each node to sleep")).unwrap();
     assert!(quoted.contains(&asleep), "{asleep}: {notes}");
     let output = plan(&site, &["--emit", "slurm", "--emit-to", &folder]);
-    assert!(!output.status.success() && stderr(&output).contains("--slurm-conf"), "{}", stderr(&output));
+    assert!(!output.status.success() && stderr(&output).contains("--against"), "{}", stderr(&output));
 }
 
 /// The sample's jobs run again on nodes that sleep: every plan beside all nodes on, for the same jobs.
@@ -350,7 +350,7 @@ fn the_headline_leads_with_what_the_trace_has() {
 #[test]
 fn what_cannot_be_planned_is_said() {
     let site = site();
-    let output = plan(&site, &["--nodes", "gpu[01-10],gpu[01-02]"]);
+    let output = plan(&site, &["--host-list", "gpu[01-10],gpu[01-02]"]);
     assert!(output.status.success(), "ten nodes, two of them named twice: {}", stderr(&output));
     let bad = site.folder.file("power.toml", "[power]\nidle_w = 10\noff_w = 20\n");
     let odd = site.folder.file("odd.toml", "[power]\nidle = 10\n");
@@ -358,9 +358,9 @@ fn what_cannot_be_planned_is_said() {
     for (more, words) in [
         (vec!["--eval-from", "2018-01-01"], "nothing is left to evaluate"),
         (vec!["--eval-from", "2017-11-01"], "nothing is left to learn from"),
-        (vec!["--nodes", "gpu[01-12]"], "12 nodes and the plan is for the 10"),
+        (vec!["--host-list", "gpu[01-12]"], "12 nodes and the plan is for the 10"),
         // A node that is named twice is one.
-        (vec!["--nodes", "gpu[01-08],gpu[01-02]"], "8 nodes and the plan is for the 10"),
+        (vec!["--host-list", "gpu[01-08],gpu[01-02]"], "8 nodes and the plan is for the 10"),
         (vec!["--boot-slots", "500"], "longer than a day"),
         (vec!["--eval-from", "2017-11-03"], "too few"),
         (vec!["--eval-from", "soon"], "is no moment"),

@@ -90,8 +90,8 @@ fn a_promise_leads_what_is_said_and_written() {
     let source = folder.file("node_counts.csv", &plan::counts());
     let conf = folder.file("slurm.conf", "NodeName=n[01-10]\nPartitionName=gpu Nodes=n[01-10]\n");
     let emitted = folder.path("emitted");
-    let asked = ["plan", "power", &source, "--service", "5,5", "--nodes", "n[01-10]", "--quiet"];
-    let written = ["--emit", "slurm,actions", "--slurm-conf", &conf, "--emit-to", &emitted, "--format", "json"];
+    let asked = ["plan", "power", &source, "--service", "5,5", "--host-list", "n[01-10]", "--quiet"];
+    let written = ["--emit", "slurm,actions", "--against", &conf, "--emit-to", &emitted, "--format", "json"];
     let found = json(&tracecast(&[&asked[..], &written].concat()));
     let promise = &found["promise"];
     let (kept, asleep) = (promise["kept"].as_bool().unwrap(), promise["nodes_asleep_mean"].as_f64().unwrap());
@@ -152,6 +152,14 @@ fn a_broken_promise_is_cautioned_against_and_lowers_the_confidence() {
     assert!(caution.starts_with("**The promise was broken on the days tested**: at most 1 unserved"), "{caution}");
     assert_eq!(found["assurance"]["confidence"], "low");
     assert!(found["cautions"].as_array().unwrap().iter().any(|one| one == caution), "{}", found["cautions"]);
+    // What slurm.conf holds did not keep it either, and a file that keeps all nodes on sets nothing.
+    let pool = &found["slurm_plan"]["pools"][0];
+    assert_eq!(pool["keep_idle"], pool["total_nodes"]);
+    let (conf, none) = (folder.file("slurm.conf", "NodeName=n[01-10]\n"), folder.path("none"));
+    let slurm = ["--host-list", "n[01-10]", "--emit", "slurm", "--against", &conf, "--emit-to", &none];
+    let output = tracecast(&[&asked[..], &slurm].concat());
+    assert!(output.status.success() && !Path::new(&none).exists(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("what would be written keeps all nodes on"), "{}", stderr(&output));
     let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
     assert!(notes.starts_with(caution) && notes.contains("Confidence: low. Lowered by the caution"), "{notes}");
 }

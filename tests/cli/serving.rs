@@ -47,43 +47,44 @@ fn a_log_is_planned_and_the_setting_is_written() {
     let answer = json(&stdout(&output));
     assert_eq!(
         (&answer["schema"], &answer["replica"]["currency"]),
-        (&Value::from("plan-serving/1"), &Value::from("USD"))
+        (&Value::from("plan-serving/2"), &Value::from("USD"))
     );
     let number = |value: &Value| value.as_f64().unwrap();
-    let held = &answer["held_out"];
-    let by = held["by"].as_array().unwrap();
-    let policy = |name: &Value| by.iter().find(|row| &row["by"] == name).unwrap();
+    let (trial, roles) = (&answer["trial"], &answer["trial"]["roles"]);
+    let by = trial["rules"].as_array().unwrap();
+    let policy = |name: &Value| by.iter().find(|row| &row["id"] == name).unwrap();
     // An eighth of 30 USD an hour; costs are hours of replicas at that price, and what keeps the target costs no less than the bound.
     for row in by {
         let later = &row["later"];
         assert!((number(&later["cost"]) - 3.75 * number(&later["on_demand_h"])).abs() < 1e-9, "{row}");
-        assert!(row["keeps"] == false || number(&later["cost"]) >= number(&held["bound_cost"]), "{row}");
-        assert!(row["keeps"] == false || number(&later["cost"]) >= number(&held["least_found"]) - 1e-9, "{row}");
+        assert_eq!(row["amount"], later["cost"]);
+        assert!(row["kept"] == false || number(&later["cost"]) >= number(&answer["bound_cost"]), "{row}");
+        assert!(row["kept"] == false || number(&row["regret"]) >= -1e-9, "{row}");
         assert!((number(&later["attained"]) - number(&later["in_time"]) / number(&later["requests"])).abs() < 1e-12);
     }
     // A load that rises and falls is not served by a constant number, and each policy is one row.
-    let (best, against) = (policy(&held["best"]), policy(&held["against"]));
-    assert_ne!(held["best"], "constant");
-    assert_eq!((&best["keeps"], &answer["verdict"]), (&Value::from(true), &Value::from("advised")));
+    let (best, against) = (policy(&roles["plan"]), policy(&roles["baseline"]));
+    assert_ne!(roles["plan"], "constant");
+    assert_eq!((&best["kept"], &answer["verdict"]), (&Value::from(true), &Value::from("advised")));
     let saving = 1.0 - number(&best["later"]["cost"]) / number(&against["later"]["cost"]);
-    assert!((saving - number(&held["saving"]["value"])).abs() < 1e-6, "{saving} {}", held["saving"]);
+    assert!((saving - number(&trial["saving"]["value"])).abs() < 1e-6, "{saving} {}", trial["saving"]);
     assert_eq!(answer["recommendation"]["plan"], "serving");
     // Beside each reactive rule, where it is told of the same one the same is told.
-    let beside = held["beside"].as_array().unwrap();
+    let beside = answer["beside"].as_array().unwrap();
     assert_eq!(beside.len(), 2);
-    let same = beside.iter().find(|row| row["by"] == held["against"]).unwrap();
-    assert_eq!((&same["saving"], &same["more_in_time"]), (&held["saving"], &held["more_in_time"]));
+    let same = beside.iter().find(|row| row["by"] == roles["baseline"]).unwrap();
+    assert_eq!(same["saving"], trial["saving"]);
     // Two windows are the later half; the first is chosen at the same moment, so the same is set.
-    let windows = held["windows"].as_array().unwrap();
+    let windows = answer["splits"].as_array().unwrap();
     let requests: u64 = windows.iter().map(|row| row["chosen"]["requests"].as_u64().unwrap()).sum();
     assert_eq!((windows.len(), requests), (2, best["later"]["requests"].as_u64().unwrap()));
-    assert_eq!((&windows[0]["best"], &windows[0]["setting"]), (&held["best"], &best["setting"]));
-    assert_eq!((&windows[0]["split"], &windows[1]["to"]), (&held["split"], &held["to"]));
+    assert_eq!((&windows[0]["best"], &windows[0]["setting"]), (&roles["plan"], &best["setting"]));
+    assert_eq!((&windows[0]["split"], &windows[1]["to"]), (&trial["split"], &trial["windows"][0]["to"]));
     let many = run(&asked, &["--splits", "50"]);
     assert!(stderr(&many).contains("ask for 9 windows or fewer (--splits)"), "{}", stderr(&many));
     // As many in time as reactive scaling serves: late with no more of the earlier requests, and chosen again at the same split.
     let strict = json(&stdout(&run(&asked, &["--format", "json"])));
-    let row = |name: &str| strict["held_out"]["by"].as_array().unwrap().iter().find(|row| row["by"] == name).unwrap();
+    let row = |name: &str| strict["trial"]["rules"].as_array().unwrap().iter().find(|row| row["id"] == name).unwrap();
     let in_time = |name: &str| row(name)["earlier"]["in_time"].as_u64().unwrap();
     assert_eq!((&strict["standard"], &answer["standard"]), (&Value::from("reactive"), &Value::from("target")));
     assert_eq!(row("forecast")["as_good_as_reactive"], true);
@@ -143,12 +144,11 @@ fn public_logs_are_served_as_well_as_by_reactive_scaling_for_less() {
             tracecast(&[&["plan", "serving", &log.display().to_string(), "--target", target], &ask[..]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let answer = json(&stdout(&output));
-        let held = &answer["held_out"];
-        let by = held["by"].as_array().unwrap();
-        let row = |name: &Value| &by.iter().find(|row| &row["by"] == name).unwrap()["later"];
+        let (by, roles) = (answer["trial"]["rules"].as_array().unwrap(), &answer["trial"]["roles"]);
+        let row = |name: &Value| &by.iter().find(|row| &row["id"] == name).unwrap()["later"];
         let of = |name: &Value, what: &str| row(name)[what].as_f64().unwrap();
         // On the log of bursts no reactive setting kept the target when it was chosen, so the defaults stand for it.
-        let (best, against) = (&held["best"], &held["against"]);
+        let (best, against) = (&roles["plan"], &roles["baseline"]);
         assert_eq!(against == "reactive_default", file.contains("code"), "{file}: {against}");
         assert!(of(best, "attained") >= of(against, "attained"), "{file}");
         assert!(of(best, "cost") < of(against, "cost"), "{file}");
@@ -166,8 +166,8 @@ fn spot_stands_behind_on_demand() {
     let output = run(&asked(&folder), &["--spot", &trace, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    let by = answer["held_out"]["by"].as_array().unwrap();
-    let spot = by.iter().find(|row| row["by"] == "spot").unwrap();
+    let by = answer["trial"]["rules"].as_array().unwrap();
+    let spot = by.iter().find(|row| row["id"] == "spot").unwrap();
     assert!(
         spot["later"]["spot_h"].as_f64().unwrap() > 0.0 && spot["later"]["on_demand_h"].as_f64().unwrap() > 0.0,
         "{spot}"
@@ -176,18 +176,16 @@ fn spot_stands_behind_on_demand() {
         3.75 * spot["later"]["on_demand_h"].as_f64().unwrap() + 1.375 * spot["later"]["spot_h"].as_f64().unwrap();
     assert!((cost - spot["later"]["cost"].as_f64().unwrap()).abs() < 1e-9);
     // Hindsight knows on-demand alone, which is no measure of a setting on spot; nor is a commitment of it.
-    let hindsight = by.iter().find(|row| row["by"] == "hindsight").unwrap();
-    assert!(hindsight["what"].as_str().unwrap().ends_with("on demand only"), "{hindsight}");
+    let hindsight = by.iter().find(|row| row["id"] == "hindsight").unwrap();
+    assert!(hindsight["words"].as_str().unwrap().ends_with("on demand only"), "{hindsight}");
     let always = folder.file(
         "always.json",
         &format!("{{\"metadata\": {{\"gap_seconds\": 60}}, \"data\": [{}]}}", vec!["9"; 40].join(", ")),
     );
     let answer = json(&stdout(&run(&asked(&folder), &["--spot", &always, "--format", "json"])));
-    assert_eq!(answer["held_out"]["best"], "spot");
-    assert_eq!(
-        (&answer["held_out"]["regret"], &answer["held_out"]["least_found"], &answer["terms"]),
-        (&Value::Null, &Value::Null, &Value::from(Vec::<Value>::new()))
-    );
+    let roles = &answer["trial"]["roles"];
+    assert_eq!((&roles["plan"], &roles["oracle"]), (&Value::from("spot"), &Value::from("spot")));
+    assert_eq!(answer["terms"], Value::from(Vec::<Value>::new()));
     // A trace that ends before the log says nothing of the rest.
     let short = folder.file("short.json", "{\"metadata\": {\"gap_seconds\": 60}, \"data\": [8, 8, 8]}");
     let output = run(&asked(&folder), &["--spot", &short]);
@@ -205,7 +203,7 @@ fn a_target_that_nothing_keeps_is_said_at_once() {
     let answer = json(&stdout(&output));
     assert_eq!((&answer["verdict"], &answer["recommendation"]), (&Value::from("nothing_keeps"), &Value::Null));
     let by: Vec<&str> =
-        answer["held_out"]["by"].as_array().unwrap().iter().map(|row| row["by"].as_str().unwrap()).collect();
+        answer["trial"]["rules"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(by, ["peak", "constant"]);
     // Why, and what could be promised instead: with a first token after that time, hardly any is late alone.
     let (action, log_of) =

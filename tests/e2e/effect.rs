@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tracecast_analytics::Trace;
+use tracecast_planner::plan::verdict::Verdict;
 use tracecast_planner::queues::answer::QueuesCandidate;
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun};
@@ -172,7 +173,7 @@ fn a_plan_does_what_it_says() {
     let mut plan = planned(&before_plan);
     println!("the plan: {}", plan.action);
     // Whether it advises to share or, as a VC may wait some seconds longer than on nodes of its own, not to: here it is done.
-    plan.followed = true;
+    plan.verdict = Verdict::Advised;
     let chosen = plan.chosen;
     plan.candidates[chosen].sharing = SHARING;
     plan.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tracecast_analytics::Trace;
-use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::plan::emit::own::OwnFile;
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun, emit};
@@ -35,7 +35,7 @@ fn plan() -> QueuesAnswer {
     let request = QueuesRequest::of_list(None, Policy { scan: Scan::Skip, ..Policy::default() });
     let mut answer =
         QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, SearchRun::default()).unwrap();
-    assert!(answer.followed);
+    assert!(answer.is_followed());
     // Whichever way was best, the one with the most to be carried out is.
     let chosen = answer.chosen;
     answer.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: true };

@@ -12,8 +12,9 @@ use tracecast_planner::mig::demand::MigDemand;
 use tracecast_planner::mig::emit::MigSite;
 use tracecast_planner::mig::gpu::MigGpu;
 use tracecast_planner::mig::rule::{MigPartitionRow, MigSliceCount};
-use tracecast_planner::mig::{self, MigAnswer, MigRequest};
-use tracecast_planner::own_files::{OwnFile, Patch};
+use tracecast_planner::mig::{self, MigRequest};
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
+use tracecast_planner::plan::verdict::Verdict;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::{self, SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read::sharing_of_all;
@@ -215,7 +216,7 @@ fn a_patch_of_sharing_is_loaded_and_taken_back() {
 }
 
 /// A plan of partitions for 70 jobs that slices of one part of seven suit: 10 GPUs, on two nodes. Whichever partition was best, each GPU has seven alike.
-fn plan_of_partitions(folder: &Path) -> MigAnswer {
+fn plan_of_partitions(folder: &Path) -> mig::answer::MigAnswer {
     let mut steps = "model,batch,mig_profile,step_s_median\n".to_owned();
     let mut profiles = "model,batch,sm_util_pct,mem_util_pct,power_w,memory_used\n".to_owned();
     for model in 0..4 {
@@ -233,10 +234,10 @@ fn plan_of_partitions(folder: &Path) -> MigAnswer {
     let slices = SliceTable::read(&write("steps.csv", &steps), &write("known.csv", &profiles)).unwrap();
     let demand = MigDemand::read(&write("demand.csv", "job,jobs\nm0 (batch size 8),70\n")).unwrap();
     let gpu = MigGpu::named("a100-40gb").unwrap();
-    let mut answer = MigAnswer::of(&slices, gpu, String::new(), &demand, &MigRequest::default()).unwrap();
-    assert_eq!((answer.followed, answer.plan.gpus), (true, 10));
+    let mut answer = mig::answer::plan(&slices, gpu, String::new(), &demand, &MigRequest::default()).unwrap();
+    assert_eq!((answer.verdict, answer.body.plan.gpus), (Verdict::Advised, 10));
     let alike = vec![MigSliceCount { profile: "1g.5gb".to_owned(), count: 7 }];
-    answer.plan.partitions = vec![MigPartitionRow { partition: "7x1g.5gb".to_owned(), slices: alike, gpus: 10 }];
+    answer.body.plan.partitions = vec![MigPartitionRow { partition: "7x1g.5gb".to_owned(), slices: alike, gpus: 10 }];
     answer
 }
 

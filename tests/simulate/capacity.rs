@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use tracecast_planner::capacity::answer::plan;
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest, MixBy, NodeKinds, NodesBy};
+use tracecast_planner::capacity::{CapacityRequest, MixBy, NodeKinds, NodesBy};
 use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_tests::{read, whole_trace};
@@ -39,16 +40,13 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
     let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
     let request = asked(None);
-    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
-    for rule in &answer.held_out.by {
-        println!(
-            "{}: {:.1} nodes, {} of {}, {:.1} beyond",
-            rule.what, rule.nodes, rule.pools_kept, rule.pools, rule.beyond_oracle
-        );
+    let answer = plan(&trace, &loaded, String::new(), &request, &()).unwrap();
+    for rule in &answer.trial.rules {
+        println!("{}: {:.1} nodes, {:?}", rule.words, rule.amount, rule.figures);
     }
-    let rule = |by: NodesBy| answer.rule(by).unwrap();
-    println!("{}, {} not judged, {:?}", answer.action, answer.held_out.unjudged, answer.in_all);
-    println!("{}", answer.until_break.sentence());
+    let rule = |by: NodesBy| &answer.trial.rule(by).unwrap().figures;
+    println!("{}, {:?} not judged, {:?}", answer.action, answer.body.unjudged, answer.body.in_all);
+    println!("{}", answer.body.until_break.sentence());
     let (recommended, mean, oracle) = (rule(NodesBy::Recommended), rule(NodesBy::Mean80), rule(NodesBy::Oracle));
     assert_eq!(oracle.pools_kept, oracle.pools);
     assert!(rule(NodesBy::Upper).pools_kept >= rule(NodesBy::Needed).pools_kept);
@@ -63,9 +61,9 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
     }
     let request = CapacityRequest { eval_from_ms: Some(split_ms), ..request };
     let [as_it_was, otherwise] = [&loaded, &other].map(|loaded| {
-        let answer = CapacityAnswer::of(&trace, loaded, String::new(), &request, &()).unwrap();
-        let window = answer.held_out.windows.last().unwrap();
-        let of = |by: NodesBy| window.by.iter().find(|rule| rule.by == by).unwrap().nodes;
+        let answer = plan(&trace, loaded, String::new(), &request, &()).unwrap();
+        let window = answer.trial.windows.last().unwrap();
+        let of = |by: NodesBy| window.rules.iter().find(|rule| rule.id == by).unwrap().amount;
         NodesBy::ALL.into_iter().filter(|by| *by != NodesBy::Oracle).map(of).collect::<Vec<_>>()
     });
     assert_eq!(as_it_was, otherwise);
@@ -82,19 +80,20 @@ fn kinds_of_nodes_for_philly_hold_as_said() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/node-types/example.toml");
     let kinds = NodeKinds::parse("example.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
     let request = asked(Some(kinds));
-    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
-    let mix = answer.mix.as_ref().unwrap();
-    for rule in &mix.held_out {
-        println!("{}: {:.0} a month, {} of {}", rule.what, rule.per_month, rule.pools_kept, rule.pools);
+    let answer = plan(&trace, &loaded, String::new(), &request, &()).unwrap();
+    let mix = answer.body.mix.as_ref().unwrap();
+    for rule in &mix.trial.rules {
+        println!("{}: {:.0} a month, {:?}", rule.words, rule.amount, rule.figures);
     }
-    let rule = |by: MixBy| mix.rule(by).unwrap();
+    let rule = |by: MixBy| &mix.trial.rule(by).unwrap().figures;
     assert_eq!(rule(MixBy::Oracle).pools_kept, rule(MixBy::Oracle).pools);
     // Tested as the numbers are: in the same pools and windows, and the same numbers keep it.
     for (by, same) in [(MixBy::Proportions, NodesBy::Needed), (MixBy::Static, NodesBy::Static)] {
-        let same = answer.rule(same).unwrap();
+        let same = &answer.trial.rule(same).unwrap().figures;
         assert_eq!((rule(by).pools_kept, rule(by).pools), (same.pools_kept, same.pools));
     }
-    assert!(rule(MixBy::Cheapest).per_month < rule(MixBy::Proportions).per_month);
+    let cost = |by: MixBy| mix.trial.rule(by).unwrap().amount;
+    assert!(cost(MixBy::Cheapest) < cost(MixBy::Proportions));
     for pool in &mix.pools {
         let cost =
             |of: &Option<_>| of.as_ref().map(|of: &tracecast_planner::capacity::mix::answer::PricedNodes| of.per_month);

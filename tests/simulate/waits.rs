@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{CapacityRow, JobRow, NodeRow};
+use tracecast_planner::capacity::CapacityRequest;
+use tracecast_planner::capacity::answer::plan;
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest};
 use tracecast_planner::queues::pooling;
 use tracecast_planner::queues::{self, QueuesRequest, SearchRun};
 use tracecast_planner::replay::input::{Options, last_two, load};
@@ -105,8 +106,8 @@ fn four_answers_say_the_same_of_waiting() {
         faults: None,
         kinds: None,
     };
-    let capacity = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &()).unwrap();
-    let today = capacity.curve.iter().find(|point| point.nodes == 2).unwrap();
+    let capacity = plan(&trace, &loaded, String::new(), &request, &()).unwrap();
+    let today = capacity.body.curve.iter().find(|point| point.nodes == 2).unwrap();
     // Half of the jobs wait 90 min, and half not at all.
     assert_eq!((today.p50_wait_s, today.p95_wait_s), (Some(0.0), Some(5_400.0)), "{today:?}");
 }

@@ -231,7 +231,7 @@ impl Topic for TraceSummary {
             )
             .with_definition("Wait: from submission to the first start.")
             .with_definition(
-                "GPU-hours: GPUs × run, with jobs still running counted until the end of the observation. `tracecast rollup` \
+                "GPU-hours: GPUs × run, with jobs still running counted until the end of the observation. `tracecast query --standard` \
                  counts the same; `tracecast simulate` replays jobs that ended, on nodes with GPUs.",
             );
         if self.suspended_gpu_hours.is_some() {

@@ -12,17 +12,17 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
+use tracecast_planner::capacity::{AskedOfFaults, CapacityRequest, NodeKinds, answer as found, emit};
 use tracecast_planner::plan::checkpoint::CheckpointCosts;
+use tracecast_planner::plan::nothing_advised;
 use tracecast_planner::replay::nearest::{Backfill, Today};
 
-use crate::args::{Reading, TIMES, choices, duration, factor, resource};
+use crate::args::{Reading, TIMES, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{named_readers, not_written, written_of_another};
+use crate::cmd::emitting::{Audience, Emitting, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
-use crate::output;
 use crate::progress::Steps;
 use crate::source;
 
@@ -39,6 +39,14 @@ pub(crate) enum Emit {
     Cluster,
     /// Slurm: NodeName lines
     Slurm,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str = "Write the recommended nodes for these, separated by commas: cluster, slurm";
+
+    fn unnamed() -> &'static [Self] {
+        &[]
+    }
 }
 
 #[derive(Debug, Args)]
@@ -113,19 +121,8 @@ pub(crate) struct PlanCapacity {
     pub(crate) which: PlanJobs,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
-    /// Write the recommended nodes for these, separated by commas: cluster, slurm
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_delimiter = ',',
-        value_parser = choices::<Emit>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which the nodes are written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -195,8 +192,8 @@ fn target(typed: &[String]) -> Result<WaitTarget> {
 
 pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-capacity", &[])?;
-    named_readers(&asked.emit, asked.emit_to.as_deref())?;
-    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    asked.emitting.check()?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
     let target = target(&asked.target_p95)?;
     let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let faults = faults(asked)?;
@@ -216,28 +213,25 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), Backfill::ByWhatIsKnown)?;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     loaded.notes = subject.notes;
-    if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
+    if asked.emitting.readers().contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
     let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
-    let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &steps)?;
+    let answer = found::plan(&trace, &loaded, title, &request, &steps)?;
     drop(steps);
-    if let (Some(_), Some(why)) = (&asked.emit_to, answer.refused()) {
-        not_written(&why);
-    } else if let Some(folder) = &asked.emit_to {
-        if answer.fidelity.warns() {
-            written_of_another();
-        }
-        let mut files = Vec::new();
-        for who in &asked.emit {
-            files.push(match who {
-                Emit::Cluster => emit::cluster(&answer),
-                Emit::Slurm => emit::slurm(&answer)?,
-            });
-        }
-        output::emitted(folder, &files, quiet)?;
+    let refused =
+        answer.body.refused().or_else(|| answer.recommendation.is_none().then(|| nothing_advised(&answer.action)));
+    if refused.is_none() && asked.emitting.emit_to.is_some() && answer.body.fidelity.warns() {
+        written_of_another();
     }
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    let file = |who: &Emit| {
+        Ok(vec![match who {
+            Emit::Cluster => emit::cluster(&answer),
+            Emit::Slurm => emit::slurm(&answer)?,
+        }])
+    };
+    asked.emitting.write(refused, file, quiet)?;
+    checked.write(asked.charts.as_deref(), quiet, || found::report(&answer), || answer::json(&answer, "the answer"))
 }

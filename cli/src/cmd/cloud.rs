@@ -12,6 +12,7 @@ use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
 use tracecast_planner::cloud::zones::probe::{Past, Probes};
 use tracecast_planner::market::availability::SpotSeries;
+use tracecast_planner::plan::unadvised;
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
@@ -265,7 +266,6 @@ pub(crate) enum Emit {
 
 impl Audience for Emit {
     const WHAT: &'static str = "Write the plan for these, separated by commas: skypilot, karpenter, purchases [default: all, if --emit-to is given]";
-    const FOLDER: &'static str = "Folder into which they are written, if spot is recommended";
 }
 
 #[derive(Debug, Args)]
@@ -309,9 +309,7 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     }
     drop(steps);
     answer = answer.with_command(as_run::command());
-    let refused = answer.recommendation.is_none().then(|| {
-        format!("spot is not advised, so there is nothing to set, and the folder is left as it is. {}", answer.action)
-    });
+    let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Skypilot => emit::sky_pilot(&answer),

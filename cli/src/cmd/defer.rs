@@ -15,6 +15,7 @@ use tracecast_planner::defer::job::DeferClassBy;
 use tracecast_planner::defer::power;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
 use tracecast_planner::market::listed::TableFilter;
+use tracecast_planner::plan::unadvised;
 
 use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
@@ -252,13 +253,9 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
     let answer = defer::plan(&trace, &hours, title, &request)?;
     drop(clock);
-    let refused = match &answer.recommendation {
-        None => Some(format!("waiting is not advised. {}", answer.action)),
-        Some(_) if asked.carbon_shift != 0 => Some(
-            "--carbon-shift takes the hours of other days: what to set for tomorrow needs those up to today".to_owned(),
-        ),
-        Some(_) => None,
-    };
+    let shifted = "--carbon-shift takes the hours of other days: what to set for tomorrow needs those up to today";
+    let refused = unadvised(answer.recommendation.as_ref(), &answer.action)
+        .or_else(|| (asked.carbon_shift != 0).then(|| shifted.to_owned()));
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Table => vec![emit::table(&answer)?],

@@ -1,12 +1,14 @@
-//! The files that a plan writes: for whom, and where to. The same for every plan that writes for all who can read it unless it is told otherwise.
+//! The files that a plan writes: for whom, and where to. A plan that advises no change writes none, and says why.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
-use tracecast_planner::own_files::{OwnFile, Patch};
+use tracecast_analytics::report::format;
 use tracecast_planner::plan::Emitted;
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
+use tracecast_planner::plan::emit::slurm::hosts;
 
 use crate::args::choices;
 use crate::exit::Usage;
@@ -16,8 +18,11 @@ use crate::{output, source};
 pub(crate) trait Audience: ValueEnum + Send + Sync + 'static {
     /// What is written for whom.
     const WHAT: &'static str;
-    /// Where to.
-    const FOLDER: &'static str = "Folder into which they are written";
+
+    /// For whom files are written where nobody is named; nobody where what is set differs by who reads it.
+    fn unnamed() -> &'static [Self] {
+        Self::value_variants()
+    }
 }
 
 /// For whom files are written, and where to.
@@ -34,40 +39,66 @@ pub(crate) struct Emitting<R: Audience> {
         help_heading = "Configuration"
     )]
     emit: Vec<R>,
-    #[arg(long, help = R::FOLDER, value_name = "FOLDER", help_heading = "Configuration")]
+    /// Folder into which they are written; where the plan advises no change, nothing is
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
 }
 
 impl<R: Audience> Emitting<R> {
-    /// Writes the files, if a folder is named: of those who are asked for, of all where none is. Where it is `refused`, says that nothing is written, and why.
+    /// Those for whom files are written.
+    pub(crate) fn readers(&self) -> &[R] {
+        if self.emit.is_empty() { R::unnamed() } else { &self.emit }
+    }
+
+    /// Refuses a folder without anybody to write for, and names who there is.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        if self.emit_to.is_none() || !self.readers().is_empty() {
+            return Ok(());
+        }
+        let values = R::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        let example = names.first().map_or("WHO", String::as_str);
+        Err(Usage(format!(
+            "--emit-to: nobody is named to write for; add --emit with one or more of {}, such as --emit {example}",
+            names.join(", ")
+        )))
+    }
+
+    /// The folder, if one is named and something is to be written into it. Where that is `refused`, says so and why, and what lies there: whoever goes on with files has to know.
+    pub(crate) fn folder(&self, refused: Option<String>) -> Option<&Path> {
+        let folder = self.emit_to.as_deref()?;
+        let Some(why) = refused else { return Some(folder) };
+        let mut said = format!("nothing is written to --emit-to: {}", why.replace("**", ""));
+        let there = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = there.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort_unstable();
+        if !names.is_empty() {
+            let more = if said.ends_with('.') { "" } else { "." };
+            said.push_str(&format!(
+                "{more} What lies in {} is not of this plan: {}",
+                folder.display(),
+                format::names(&names, 6)
+            ));
+        }
+        output::warn(&said);
+        None
+    }
+
+    /// Writes the files of those for whom there are to be any, if a folder is named and that is not `refused`.
     pub(crate) fn write<N: AsRef<str> + Clone>(
         &self,
         refused: Option<String>,
         of: impl Fn(&R) -> Result<Vec<(N, String)>>,
         quiet: bool,
     ) -> Result<()> {
-        let Some(folder) = &self.emit_to else { return Ok(()) };
-        if let Some(why) = refused {
-            not_written(&why);
-            return Ok(());
-        }
-        let asked = if self.emit.is_empty() { R::value_variants() } else { &self.emit };
-        output::emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
+        let Some(folder) = self.folder(refused) else { return Ok(()) };
+        output::emitted(folder, &self.readers().iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
     }
 }
 
-/// Refuses a folder of `--emit-to` without anybody to write for, and names who there is: what a plan of this kind sets differs by who reads it.
-pub(crate) fn named_readers<R: ValueEnum>(emit: &[R], emit_to: Option<&Path>) -> Result<(), Usage> {
-    if !emit.is_empty() || emit_to.is_none() {
-        return Ok(());
-    }
-    let values = R::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-    let example = names.first().map_or("WHO", String::as_str);
-    Err(Usage(format!(
-        "--emit-to: nobody is named to write for; add --emit with one or more of {}, such as --emit {example}",
-        names.join(", ")
-    )))
+/// A list of hosts as slurm.conf writes it.
+pub(crate) fn host_list(text: &str) -> Result<String, String> {
+    hosts::expand(text).map(|_| text.to_owned())
 }
 
 /// The user's own files that `--against` names, none in the folder of `--emit-to`. `unread` says of one, by whether it is Slurm's, that nobody of `--emit` reads it.
@@ -112,11 +143,6 @@ pub(crate) fn patched(
     output::emitted(folder, &[files, patches].concat(), quiet)?;
     told.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {patch}")));
     Ok(())
-}
-
-/// Says that nothing is written to `--emit-to`, and why.
-pub(crate) fn not_written(why: &str) {
-    output::warn(&format!("nothing is written to --emit-to: {}", why.replace("**", "")));
 }
 
 /// Says that files are written for a cluster that is not the recorded one, so that nobody applies them unread.

@@ -17,6 +17,7 @@ use tracecast_planner::market::availability::SpotSeries;
 use tracecast_planner::market::demand::{DemandTimes, Flexible};
 use tracecast_planner::market::offers::Offers;
 use tracecast_planner::plan::checkpoint::CheckpointCosts;
+use tracecast_planner::plan::unadvised;
 
 use crate::args::{Reading, TIMES, Tables, duration, factor, within};
 use crate::cmd::answer::{self, Answering};
@@ -279,12 +280,7 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
     let answer = fleet::plan(&trace, &offers, title, &request)?;
     drop(clock);
-    let refused = answer.recommendation.is_none().then(|| {
-        format!(
-            "the mix is not advised, so there is nothing to set, and the folder is left as it is. {}",
-            answer.action
-        )
-    });
+    let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Purchases => vec![emit::purchases(&answer)?],

@@ -12,6 +12,7 @@ use tracecast_planner::instances::option::RentTerms;
 use tracecast_planner::instances::scaling::ScalingTable;
 use tracecast_planner::market::offers::InstanceOffer;
 use tracecast_planner::plan::checkpoint::CheckpointCosts;
+use tracecast_planner::plan::nothing_advised;
 
 use crate::args::{Tables, duration, within};
 use crate::cmd::answer::{self, Answering};
@@ -40,7 +41,6 @@ pub(crate) enum Emit {
 impl Audience for Emit {
     const WHAT: &'static str =
         "Write what to rent for these, separated by commas: list, skypilot [default: both, if --emit-to is given]";
-    const FOLDER: &'static str = "Folder into which it is written";
 }
 
 /// The jobs that are to run.
@@ -179,7 +179,7 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     };
     let title = asked.throughputs.display().to_string();
     let answer = InstancesAnswer::of(&rates, title, &request)?;
-    let refused = answer.plan.is_none().then(|| answer.action.replace("**", ""));
+    let refused = answer.plan.is_none().then(|| nothing_advised(&answer.action));
     let file = |who: &Emit| {
         Ok(match who {
             Emit::List => vec![emit::list(&answer)?],

@@ -7,18 +7,21 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::mig::against;
+use tracecast_planner::mig::answer::{self as mig, MigAnswer};
 use tracecast_planner::mig::demand::{self, MigDemand};
 use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
-use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
-use tracecast_planner::own_files::OwnFile;
-use tracecast_planner::sharing::against::check;
+use tracecast_planner::mig::{MigRequest, MigStudyRequest};
+use tracecast_planner::plan::emit::own::OwnFile;
+use tracecast_planner::plan::emit::slurm::check_gpus;
+use tracecast_planner::plan::nothing_advised;
+use tracecast_planner::plan::verdict::Verdict;
 use tracecast_predictors::interference::slice::SliceTable;
 
-use crate::args::{Reading, TIMES, choices, duration};
+use crate::args::{Reading, TIMES, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::emitting::{named_readers, own_files, patched};
+use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
 use crate::progress::{Clock, Steps};
 use crate::source;
 
@@ -32,6 +35,14 @@ pub(crate) enum EmitMig {
     Slurm,
     /// Kubernetes: a ConfigMap for NVIDIA's MIG manager, and labels
     Kubernetes,
+}
+
+impl Audience for EmitMig {
+    const WHAT: &'static str = "Write the configuration of these, separated by commas: slurm, kubernetes";
+
+    fn unnamed() -> &'static [Self] {
+        &[]
+    }
 }
 
 #[derive(Debug, Args)]
@@ -102,21 +113,8 @@ pub(crate) struct PlanMig {
     /// How long a GPU takes no new job before its partition is changed
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration, requires = "now", help_heading = "Change")]
     pub(crate) drain: i64,
-    /// Write the configuration of these, separated by commas: slurm, kubernetes
-    ///
-    /// Refused where the plan advises to partition nothing. The answer is printed all the same.
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_delimiter = ',',
-        value_parser = choices::<EmitMig>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<EmitMig>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<EmitMig>,
     /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
     ///
     /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
@@ -153,16 +151,16 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
-    named_readers(&asked.emit, asked.emit_to.as_deref())?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
-    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
-        true if asked.emit.contains(&EmitMig::Slurm) => None,
+    asked.emitting.check()?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
+    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if asked.emitting.readers().contains(&EmitMig::Slurm) => None,
         true => Some("--emit names no slurm, who would read it"),
         false => Some(
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, kubernetes-mig.yaml is a ConfigMap of its own",
         ),
     })?;
-    check(&own)?;
+    check_gpus(&own)?;
     if asked.demand.is_some() {
         asked.reading.reads_no_trace(NO_TRACE)?;
     }
@@ -179,7 +177,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
         Some(path) => {
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
-            MigAnswer::of(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
+            mig::plan(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
         }
         None => {
             let trace = source::open(&asked.jobs, &asked.reading, None, quiet)?;
@@ -192,11 +190,11 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
             };
             let title = describe::title(&trace, &asked.jobs);
             let steps = Steps::watching(quiet, "choosing partitions and replaying");
-            MigAnswer::of_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
+            mig::plan_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
         }
     };
     let emitted = asked.emit(&mut answer, &own, quiet);
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    checked.write(None, quiet, || mig::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
@@ -204,21 +202,22 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
 impl PlanMig {
     /// Writes the configuration that is asked for; what of it does not fit into the user's own files goes into the answer.
     fn emit(&self, answer: &mut MigAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
-        let Some(folder) = &self.emit_to else { return Ok(()) };
+        let refused = (answer.verdict != Verdict::Advised).then(|| nothing_advised(&answer.action));
+        let Some(folder) = self.emitting.folder(refused) else { return Ok(()) };
         let site = MigSite {
             gpus_per_node: self.gpus_per_node.get(),
             slurm_type: self.slurm_type.clone(),
             namespace: self.namespace.clone(),
         };
         let mut files = Vec::new();
-        for who in &self.emit {
+        for who in self.emitting.readers() {
             files.extend(match who {
                 EmitMig::Slurm => emit::slurm(answer, &site)?,
                 EmitMig::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
-        answer.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
+        answer.body.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
         patched(folder, files, patch, quiet)
     }
 }

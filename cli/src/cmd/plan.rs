@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use tracecast_analytics::audit::factors::{Hourly, Method};
-use tracecast_analytics::ingest::slurm::hostlist;
-use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written};
+use tracecast_planner::plan::Emitted;
+use tracecast_planner::plan::emit::own::OwnFile;
+use tracecast_planner::plan::emit::slurm::hosts;
 use tracecast_planner::power::answer::PowerAnswer;
 use tracecast_planner::power::ces::Thresholds;
-use tracecast_planner::power::config::{self, Target};
+use tracecast_planner::power::config::{self, ConfigOptions, Target};
 use tracecast_planner::power::evaluate;
 use tracecast_planner::power::request::{Demanded, EVALUATED, Hours, PowerRequest, Replayed, SaidFigures, Weigh};
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::Scenario;
 
-use crate::args::{NODES_OF_ALL, Reading, TIMES, choices, entries};
+use crate::args::{NODES_OF_ALL, Reading, TIMES, entries};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::not_written;
+use crate::cmd::emitting::{Audience, Emitting, host_list, own_files};
 use crate::cmd::{
     backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, queues, serving, sharing,
 };
@@ -180,6 +181,14 @@ pub(crate) enum Emit {
     ClusterAutoscaler,
 }
 
+impl Audience for Emit {
+    const WHAT: &'static str = "Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]";
+
+    fn unnamed() -> &'static [Self] {
+        &[Self::Actions]
+    }
+}
+
 /// One invocation that works, for the end of the help.
 const EXAMPLE: &str = "\
 Example, the bundled sample, with a report in HTML and a plan for `tracecast decide power`:
@@ -246,30 +255,19 @@ pub(crate) struct PlanPower {
     /// Save the plan to this file, fitted on all days, for `tracecast decide power`
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) save: Option<PathBuf>,
-    /// Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]
-    #[arg(
-        long,
-        value_name = "TARGETS",
-        value_delimiter = ',',
-        value_parser = choices::<Emit>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
-    /// slurm.conf of the site: --emit slurm needs it for its diff, and --emit loop takes the partitions of the nodes from it
-    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
-    pub(crate) slurm_conf: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
+    /// Your own slurm.conf (its name ends in .conf): --emit slurm needs it for its patch, and --emit loop takes the partitions of the nodes from it
+    #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
+    pub(crate) against: Option<PathBuf>,
     /// Version of Slurm at the site, such as 23.11 [default: 22.05, or newer if slurm.conf needs it]
     #[arg(long, value_name = "VERSION", help_heading = "Configuration")]
     pub(crate) slurm_version: Option<String>,
     /// Host names of all planned nodes, as slurm.conf writes them, such as `gpu[01-52]`
-    #[arg(long, value_name = "HOSTLIST", help_heading = "Configuration")]
-    pub(crate) nodes: Option<String>,
+    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, help_heading = "Configuration")]
+    pub(crate) host_list: Option<String>,
     /// Host names of nodes that must never sleep, written in the same way
-    #[arg(long, value_name = "HOSTLIST", help_heading = "Configuration")]
+    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, help_heading = "Configuration")]
     pub(crate) canaries: Option<String>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -292,25 +290,19 @@ pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
 }
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
-    if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
-        let what = "--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf";
+    if asked.emitting.readers().contains(&Emit::Slurm) && asked.against.is_none() {
+        let what = "--emit slurm writes a patch to the site's slurm.conf; name that file with --against";
         return Err(Usage(what.to_owned()).into());
     }
-    if asked.emit.contains(&Emit::Loop) && asked.save.is_none() {
+    if asked.emitting.readers().contains(&Emit::Loop) && asked.save.is_none() {
         let what = "--emit loop writes a program that asks the saved plan; name the file for it with --save";
         return Err(Usage(what.to_owned()).into());
     }
     // What was typed and the files that were named, before the trace is read.
     let checked = asked.answering.check("plan-power", &[&asked.save])?;
-    asked.answering.replacing.folders([&asked.charts, &asked.emit_to])?;
+    asked.answering.replacing.folders([&asked.charts, &asked.emitting.emit_to])?;
     let request = asked.request()?;
-    emitting(asked)?;
-    if let (Some(folder), Some(conf)) = (&asked.emit_to, &asked.slurm_conf)
-        && let Some(name) = conf.file_name()
-    {
-        // Before the long work, and again for each file that is written.
-        output::not_over(&folder.join(name), conf, "the site's slurm.conf")?;
-    }
+    let options = asked.options()?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
     let steps = Steps::watching(quiet, "learning demand and planning");
@@ -320,7 +312,7 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
         output::write(path, &saved.to_bytes()?)?;
         say(&format!("plan written to {}", path.display()));
     }
-    emit(asked, &answer, quiet)?;
+    emit(asked, options, &answer, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
@@ -346,16 +338,8 @@ impl PlanPower {
                 Some(Replayed { site: source::site(path)?, policy })
             }
         };
-        if let Some(names) = &self.canaries {
-            hosts(names)?;
-        }
-        let nodes = self.nodes.as_ref().map(|written| {
-            let mut names = hosts(written)?;
-            // A node that is named twice is one node.
-            names.sort_unstable();
-            names.dedup();
-            Ok::<_, anyhow::Error>((names, written.clone()))
-        });
+        // A node that is named twice is one node.
+        let named = |written: &String| Some((hosts::expand(written).ok()?.into_iter().collect(), written.clone()));
         Ok(PowerRequest {
             fit_from: self.fit_from.clone(),
             eval_from: self.eval_from.clone(),
@@ -368,57 +352,44 @@ impl PlanPower {
             hours,
             weigh,
             replay,
-            nodes: nodes.transpose()?,
+            nodes: self.host_list.as_ref().and_then(named),
             canaries: self.canaries.clone(),
             ..self.demand.request()?
         })
     }
-}
 
-/// The host names of a list.
-fn hosts(names: &str) -> Result<Vec<String>> {
-    const MOST: usize = 100_000;
-    hostlist::expand(names, MOST).ok().with_context(|| format!("`{names}` is no host list; write gpu[01-52,60]"))
-}
-
-/// What configurations are written with.
-fn emitting(request: &PlanPower) -> Result<config::ConfigOptions> {
-    let mut options = config::ConfigOptions::default();
-    if let Some(path) = &request.slurm_conf {
-        options.slurm.conf = source::text(path)?;
-        if let Some(name) = path.file_name() {
-            options.slurm.conf_name = name.to_string_lossy().into_owned();
+    /// What configurations are written with.
+    fn options(&self) -> Result<ConfigOptions> {
+        let mut options = ConfigOptions::default();
+        let reads = |emit: &Emit| matches!(emit, Emit::Slurm | Emit::Loop);
+        let own = own_files(self.against.as_slice(), self.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+            true if self.emitting.readers().iter().any(reads) => None,
+            true => Some("--emit names neither slurm nor loop, who would read it"),
+            false => Some("only slurm.conf (its name ends in .conf) is patched"),
+        })?;
+        for OwnFile { name, text, .. } in own {
+            (options.slurm.conf_name, options.slurm.conf) = (name, text);
         }
+        if let Some(version) = &self.slurm_version {
+            let version = config::slurm::Version::parse(version);
+            let what =
+                || format!("`{}` is no version of Slurm; write 23.11", self.slurm_version.as_deref().unwrap_or(""));
+            options.slurm.version = Some(version.with_context(what)?);
+        }
+        Ok(options)
     }
-    if let Some(version) = &request.slurm_version {
-        options.slurm.version = Some(
-            config::slurm::Version::parse(version)
-                .with_context(|| format!("`{version}` is no version of Slurm; write 23.11"))?,
-        );
-    }
-    Ok(options)
 }
 
-fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
-    let Some(folder) = &request.emit_to else { return Ok(()) };
-    if let Some(why) = answer.refused() {
-        not_written(&why);
-        return Ok(());
-    }
-    let mut options = emitting(request)?;
-    let targets: Vec<Target> = match request.emit.as_slice() {
-        [] => vec![Target::Actions],
-        some => some
-            .iter()
-            .map(|target| match target {
-                Emit::Slurm => Target::Slurm,
-                Emit::Loop => Target::Loop,
-                Emit::Actions => Target::Actions,
-                Emit::Karpenter => Target::Karpenter,
-                Emit::ClusterAutoscaler => Target::ClusterAutoscaler,
-            })
-            .collect(),
+fn emit(request: &PlanPower, mut options: ConfigOptions, answer: &PowerAnswer, quiet: bool) -> Result<()> {
+    let of = |target: &Emit| match target {
+        Emit::Slurm => Target::Slurm,
+        Emit::Loop => Target::Loop,
+        Emit::Actions => Target::Actions,
+        Emit::Karpenter => Target::Karpenter,
+        Emit::ClusterAutoscaler => Target::ClusterAutoscaler,
     };
+    let targets: Vec<Target> = request.emitting.readers().iter().map(of).collect();
+    let Some(folder) = request.emitting.folder(answer.refused(&targets)) else { return Ok(()) };
     options.beside_loop = targets.contains(&Target::Loop);
     let saved = request.save.as_ref().and_then(|path| path.file_name());
     options.plan_file = saved.map(|name| name.to_string_lossy().into_owned());
@@ -426,34 +397,22 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {}", pooled.replace("**", "")));
     }
     let mut notes = answer.plan_in_words(&targets);
+    let mut files: Vec<Emitted> = Vec::new();
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };
         let rendered = config::render(plan, target, &options)?;
-        for (name, content) in &rendered.files {
-            let path = folder.join(name);
-            if let Some(conf) = &request.slurm_conf {
-                output::not_over(&path, conf, "the site's slurm.conf")?;
-            }
-            output::write(&path, content.as_bytes())?;
-            if Path::new(name).extension().is_some_and(|kind| kind == "sh") {
-                executable(&path)?;
-            }
+        for warning in rendered.warnings.iter().map(|warning| format!("{}: {warning}", target.name())) {
+            output::say(quiet, &format!("tracecast: {warning}"));
+            notes.push(warning);
         }
-        for warning in &rendered.warnings {
-            notes.push(format!("{}: {warning}", target.name()));
-            output::say(quiet, &format!("tracecast: {}: {warning}", target.name()));
-        }
-        output::say(
-            quiet,
-            &format!(
-                "tracecast: {} for {} in {}",
-                format::counted(rendered.files.len() as u64, "file", "files"),
-                target.name(),
-                folder.display()
-            ),
-        );
+        // Karpenter and the autoscaler have some of the same name.
+        files.retain(|(name, _)| rendered.files.iter().all(|(other, _)| other != name));
+        files.extend(rendered.files);
     }
-    output::write(&folder.join("NOTES.txt"), (notes.join("\n\n") + "\n").as_bytes())
+    files.push(("NOTES.txt".to_owned(), notes.join("\n\n") + "\n"));
+    output::emitted(folder, &files, quiet)?;
+    let programs = files.iter().map(|(name, _)| folder.join(name));
+    programs.filter(|path| path.extension().is_some_and(|kind| kind == "sh")).try_for_each(|path| executable(&path))
 }
 
 #[cfg(unix)]

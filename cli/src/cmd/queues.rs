@@ -7,18 +7,18 @@ use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 
-use tracecast_planner::own_files::{OwnFile, Patch};
-use tracecast_planner::plan::Recommendation;
-use tracecast_planner::plan::emitted::GPU_RESOURCE;
+use tracecast_planner::plan::emit::GPU_RESOURCE;
+use tracecast_planner::plan::emit::own::{OwnFile, Patch};
+use tracecast_planner::plan::{Recommendation, nothing_advised};
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit;
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
 use tracecast_planner::replay::nearest::Backfill;
 use tracecast_planner::sim::Estimate;
 
-use crate::args::{Reading, TIMES, choices, factor, resource};
+use crate::args::{Reading, TIMES, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{named_readers, not_written, own_files, patched, written_of_another};
+use crate::cmd::emitting::{Audience, Emitting, host_list, own_files, patched, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
@@ -45,6 +45,14 @@ pub(crate) enum Emit {
     Kai,
     /// Volcano (Kubernetes): Queues, for its capacity plugin
     Volcano,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str = "Write the configuration of these, separated by commas: slurm, kueue, kai, volcano";
+
+    fn unnamed() -> &'static [Self] {
+        &[]
+    }
 }
 
 impl Emit {
@@ -123,27 +131,16 @@ pub(crate) struct PlanQueues {
     pub(crate) which: PlanJobs,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
-    /// Write the configuration of these, separated by commas: slurm, kueue, kai, volcano
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_delimiter = ',',
-        value_parser = choices::<Emit>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     /// File of your own whose queues the plan is to change (Slurm's end in .conf, others are YAML or JSON); may be given several times
     ///
     /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
     #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
     pub(crate) against: Vec<PathBuf>,
-    /// Nodes that Slurm's partitions name, such as gpu[001-064]
-    #[arg(long, value_name = "NODES", default_value = "ALL", help_heading = "Configuration")]
-    pub(crate) slurm_nodes: String,
+    /// Host names of all planned nodes, as slurm.conf writes them, such as `gpu[001-064]`
+    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, default_value = "ALL", help_heading = "Configuration")]
+    pub(crate) host_list: String,
     /// What Kubernetes calls a GPU
     #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
     pub(crate) gpu_resource: String,
@@ -156,10 +153,10 @@ pub(crate) struct PlanQueues {
 
 pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-queues", &[])?;
-    named_readers(&asked.emit, asked.emit_to.as_deref())?;
-    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
-    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| {
-        let read = asked.emit.iter().any(|who| is_slurm == (*who == Emit::Slurm));
+    asked.emitting.check()?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
+    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| {
+        let read = asked.emitting.readers().iter().any(|who| is_slurm == (*who == Emit::Slurm));
         match is_slurm {
             _ if read => None,
             true => Some("--emit names no slurm, who would read it"),
@@ -197,7 +194,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     // What today's backfill goes by, orders that are tried go by as well, and predictions are there to be used.
     let today = opened.todays(until_ms, Backfill::By(Estimate::Predicted))?.policy;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
-    if !asked.emit.is_empty() && loaded.resource != Resource::Gpus {
+    if asked.emitting.emit_to.is_some() && loaded.resource != Resource::Gpus {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
@@ -226,10 +223,12 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let run = SearchRun { watch: &steps, journal: journal.as_ref() };
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
-    if let (Some(_), Some(why)) = (&asked.emit_to, answer.recommendation.as_ref().and_then(Recommendation::refused)) {
-        not_written(&why);
-    } else if let Some(folder) = &asked.emit_to {
-        if answer.followed && answer.fidelity.warns() {
+    let refused = match answer.is_followed() {
+        true => answer.recommendation.as_ref().and_then(Recommendation::refused),
+        false => Some(nothing_advised(&answer.action)),
+    };
+    if let Some(folder) = asked.emitting.folder(refused) {
+        if answer.fidelity.warns() {
             written_of_another();
         }
         emitted(asked, folder, &answer, &own, quiet)?;
@@ -240,9 +239,9 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
 /// Writes what there is to set for those who were asked for, and says for whom there is nothing.
 fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
     let (mut files, mut patches, mut without) = (Vec::new(), Vec::new(), Vec::new());
-    for who in &asked.emit {
+    for who in asked.emitting.readers() {
         let written = match who {
-            Emit::Slurm => emit::slurm(answer, &asked.slurm_nodes)?,
+            Emit::Slurm => emit::slurm(answer, &asked.host_list)?,
             Emit::Kueue => emit::kueue(answer, &asked.gpu_resource)?,
             Emit::Kai => emit::kai(answer)?,
             Emit::Volcano => emit::volcano(answer, &asked.gpu_resource)?,
@@ -251,7 +250,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         files.extend(written);
         if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
             patches.push(match who {
-                Emit::Slurm => against::slurm(answer, &asked.slurm_nodes, own)?,
+                Emit::Slurm => against::slurm(answer, &asked.host_list, own)?,
                 Emit::Kueue => against::kueue(answer, &asked.gpu_resource, own)?,
                 Emit::Kai => against::kai(answer, own)?,
                 Emit::Volcano => against::volcano(answer, &asked.gpu_resource, own)?,
@@ -263,7 +262,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         patches.into_iter().partition(|patch| patch.made > 0 || !patch.left.is_empty());
     let written: Vec<&str> =
         files.iter().chain(patches.iter().map(|patch| &patch.file)).map(|(name, _)| name.as_str()).collect();
-    let of_any = asked.emit.iter().flat_map(|who| who.files().1).chain([emit::NOTES]);
+    let of_any = asked.emitting.readers().iter().flat_map(|who| who.files().1).chain([emit::NOTES]);
     let before: Vec<&str> = of_any.filter(|name| !written.contains(name) && folder.join(name).exists()).collect();
     patched(folder, files, patches, quiet)?;
     idle.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {}", patch.told())));

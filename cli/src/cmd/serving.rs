@@ -8,7 +8,8 @@ use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::market::availability::SpotSeries;
 use tracecast_planner::market::listed::TableFilter;
-use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
+use tracecast_planner::plan::unadvised;
+use tracecast_planner::serving::answer::{self as serving, ServingReplica, ServingRequest};
 use tracecast_planner::serving::choose::ServedStandard;
 use tracecast_planner::serving::emit;
 use tracecast_planner::serving::requests::RequestLog;
@@ -171,10 +172,9 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     };
     let series = spot(asked, quiet)?;
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
-    let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
+    let answer = serving::plan(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
-    let refused = (!answer.is_advised()).then(|| format!("no setting is advised. {}", answer.action));
-    let refused = refused.or_else(|| answer.recommendation.as_ref()?.refused());
+    let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Keda => vec![emit::keda(&answer)?],
@@ -182,5 +182,5 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
         })
     };
     asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(asked.charts.as_deref(), quiet, || serving::report(&answer), || answer::json(&answer, "the answer"))
 }

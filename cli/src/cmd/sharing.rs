@@ -6,18 +6,19 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
-use tracecast_planner::own_files::OwnFile;
-use tracecast_planner::plan::emitted::GPU_RESOURCE;
+use tracecast_planner::plan::emit::GPU_RESOURCE;
+use tracecast_planner::plan::emit::own::OwnFile;
+use tracecast_planner::plan::emit::slurm::check_gpus;
 use tracecast_planner::sharing::against;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::way::SharingWay;
 use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read;
 
-use crate::args::{Reading, TIMES, choices, entries};
+use crate::args::{Reading, TIMES, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::emitting::{named_readers, own_files, patched};
+use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
 use crate::cmd::predict_interference::Limits;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -32,6 +33,14 @@ pub(crate) enum EmitSharing {
     Slurm,
     /// Kubernetes: configuration of NVIDIA's device plugin, and labels
     Kubernetes,
+}
+
+impl Audience for EmitSharing {
+    const WHAT: &'static str = "Write the configuration of these, separated by commas: slurm, kubernetes";
+
+    fn unnamed() -> &'static [Self] {
+        &[]
+    }
 }
 
 /// How two jobs share a GPU.
@@ -97,21 +106,8 @@ pub(crate) struct PlanSharing {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) limits: Limits,
-    /// Write the configuration of these, separated by commas: slurm, kubernetes
-    ///
-    /// Refused where more than one GPU type is followed, or the types of most jobs are drawn. The answer is printed all the same.
-    #[arg(
-        long,
-        value_name = "WHO",
-        value_delimiter = ',',
-        value_parser = choices::<EmitSharing>(),
-        requires = "emit_to",
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<EmitSharing>,
-    /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<EmitSharing>,
     /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
     ///
     /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
@@ -138,16 +134,16 @@ pub(crate) struct PlanSharing {
 
 pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-sharing", &[])?;
-    named_readers(&asked.emit, asked.emit_to.as_deref())?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
-    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
-        true if asked.emit.contains(&EmitSharing::Slurm) => None,
+    asked.emitting.check()?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
+    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if asked.emitting.readers().contains(&EmitSharing::Slurm) => None,
         true => Some("--emit names no slurm, who would read it"),
         false => Some(
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, merge the keys of kubernetes-sharing.yaml into your ConfigMap",
         ),
     })?;
-    against::check(&own)?;
+    check_gpus(&own)?;
     let limits = asked.limits.checked()?;
     let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
@@ -175,7 +171,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
 impl PlanSharing {
     /// Writes the configuration that is asked for; what of it does not fit into the user's own files goes into the answer.
     fn emit(&self, answer: &mut SharingPlanAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
-        let Some(folder) = &self.emit_to else { return Ok(()) };
+        let Some(folder) = self.emitting.folder(emit::refused(answer)) else { return Ok(()) };
         let site = SharingSite {
             way: self.share_by.map(|by| match by {
                 ShareBy::TimeSlicing => SharingWay::TimeSlicing,
@@ -187,7 +183,7 @@ impl PlanSharing {
             namespace: self.namespace.clone(),
         };
         let mut files = Vec::new();
-        for who in &self.emit {
+        for who in self.emitting.readers() {
             files.extend(match who {
                 EmitSharing::Slurm => emit::slurm(answer, &site)?,
                 EmitSharing::Kubernetes => emit::kubernetes(answer, &site)?,

@@ -4,18 +4,16 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::format;
-use tracecast_analytics::time::to_the_minute;
 use tracecast_analytics::trace::SourceRecord;
 
 use crate::trial::Trial;
 use crate::verdict::{Verdict, unchanged};
-use crate::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::{Assurance, Basis, Effect, Harm, Recommendation, Regret};
 
-/// The answer of a plan: its rules (`I`), what it tells of them (`R`, and `W` in a window), and what only it has (`B`).
+/// The answer of a plan: how it was tested (`T`, a [`Trial`] where rules are priced on later windows), and what only it has (`B`).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
-pub struct Answer<I, R, W, B> {
+pub struct Answer<T, B> {
     /// Version of this form.
     pub schema: String,
     /// What was planned for.
@@ -31,7 +29,7 @@ pub struct Answer<I, R, W, B> {
     /// What was assumed, in words.
     pub notes: Vec<String>,
     /// The test on later windows.
-    pub trial: Trial<I, R, W>,
+    pub trial: T,
     /// The recommendation, if the plan is advised.
     pub recommendation: Option<Recommendation>,
     /// What only this plan has.
@@ -56,31 +54,27 @@ pub struct Head {
     pub sources: Vec<SourceRecord>,
 }
 
-/// What a plan says of the change that it advises, beyond its trial.
+/// A change that is advised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Name of the plan.
     pub plan: &'static str,
-    /// What the amounts of the trial are, such as "Cost of the GPUs on the later windows".
-    pub amount: String,
-    /// What else changes.
+    /// What changes, the reason first.
     pub effects: Vec<Effect>,
     /// The baseline in words.
     pub against: String,
-    /// The oracle in words.
-    pub oracle: String,
-    /// The usual rule in words.
-    pub naive: String,
+    /// On what that rests.
+    pub basis: Basis,
+    /// How far the best possible is away; nothing where no bound is known.
+    pub regret: Option<Regret>,
     /// Who is worse off.
     pub harmed: Vec<Harm>,
-    /// How sure it is.
-    pub confidence: Confidence,
-    /// Why it is no surer, in sentences for the summary; may be empty.
-    pub doubt: String,
-    /// What can go wrong beside what the trial shows, in sentences; may be empty.
+    /// How sure it is, and why no surer.
+    pub sure: Assurance,
+    /// What can go wrong, in sentences; may be empty.
     pub risk: String,
     /// What is taken for granted of the time to come.
-    pub assumption: &'static str,
+    pub assumed: Vec<String>,
     /// Until when it holds.
     pub holds_until: String,
     /// How to apply it.
@@ -91,69 +85,66 @@ pub struct Change {
     pub undo: &'static str,
 }
 
-/// Builds the answer of a plan; `change` is what is advised, if the verdict is that something is.
-pub fn answer<I, R, W, B>(
+/// What follows from a test.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Advice {
+    /// Something is to be changed.
+    Change(Box<Change>),
+    /// Nothing is, and how sure that is; nothing where something has to be decided first.
+    Stay(Option<Assurance>),
+}
+
+impl Advice {
+    /// The change if the verdict is that it is advised, else how sure it is by a trial that nothing should change.
+    pub fn of<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict, change: impl FnOnce() -> Change) -> Self {
+        match verdict {
+            Verdict::Advised => Self::Change(Box::new(change())),
+            _ => Self::Stay(unchanged(trial, verdict)),
+        }
+    }
+}
+
+/// Builds the answer of a plan.
+pub fn answer<T, B>(
     head: Head,
-    trial: Trial<I, R, W>,
+    trial: T,
     body: B,
     (verdict, action): (Verdict, String),
-    change: Option<Change>,
-) -> Answer<I, R, W, B> {
+    advice: Advice,
+) -> Answer<T, B> {
     let Head { schema, title, cautions, notes, sources } = head;
-    let (recommendation, assurance) = match change {
-        None => (None, unchanged(&trial, verdict)),
-        Some(change) => {
-            let risk = change.doubt.clone();
-            let assumptions = cautions.iter().chain(&notes).cloned().collect();
-            let recommendation = recommend(&trial, change, &action, assumptions);
+    let (recommendation, assurance) = match advice {
+        Advice::Stay(assurance) => (None, assurance),
+        Advice::Change(change) => {
+            let sure = change.sure.clone();
+            let recommendation = change.recommended(&action, cautions.iter().chain(&notes));
             let confidence = recommendation.confidence;
-            (Some(recommendation), Some(Assurance { confidence, lowered_by: Vec::new(), risk }))
+            (Some(recommendation), Some(Assurance { confidence, ..sure }))
         }
     };
     let schema = schema.to_owned();
     Answer { schema, title, action, verdict, assurance, cautions, notes, trial, recommendation, body, sources }
 }
 
-/// The recommendation of a change, with what its trial says.
-fn recommend<I, R, W>(
-    trial: &Trial<I, R, W>,
-    change: Change,
-    action: &str,
-    mut assumptions: Vec<String>,
-) -> Recommendation {
-    let of = &trial.of;
-    let beyond = |amount: f64| amount - of.baseline.amount_per_month;
-    let unit = format!("{} a month", trial.unit);
-    let first = Effect::of(&change.amount, &unit, &trial.saving_per_month.negated(), &trial.interval);
-    let risk = format!(
-        "Chosen on {} before {}, the plan came to {} more than “{}” on the later windows; it {}.",
-        trial.chosen_on,
-        to_the_minute(&trial.split),
-        format::percent(of.plan.regret),
-        of.oracle.words,
-        trial.worst_in_words()
-    );
-    assumptions.push(change.assumption.to_owned());
-    Recommendation {
-        plan: change.plan.to_owned(),
-        action: action.to_owned(),
-        effects: [vec![first], change.effects].concat(),
-        against: change.against,
-        basis: Basis::LaterDays,
-        regret: Some(Regret {
-            oracle: change.oracle,
-            oracle_change: beyond(of.oracle.amount_per_month),
-            naive_change: Some(beyond(of.naive.amount_per_month)),
-            naive: Some(change.naive),
-        }),
-        harmed: change.harmed,
-        confidence: change.confidence,
-        risk: [risk, change.risk].join(" ").trim_end().to_owned(),
-        assumptions,
-        holds_until: change.holds_until,
-        apply: change.apply,
-        command: change.command,
-        undo: change.undo.to_owned(),
+impl Change {
+    /// As it is recommended; `noted` is what the answer assumes.
+    pub fn recommended<'a>(self, action: &str, noted: impl Iterator<Item = &'a String>) -> Recommendation {
+        Recommendation {
+            plan: self.plan.to_owned(),
+            action: action.to_owned(),
+            effects: self.effects,
+            against: self.against,
+            basis: self.basis,
+            regret: self.regret,
+            harmed: self.harmed,
+            confidence: self.sure.confidence,
+            risk: self.risk.trim_end().to_owned(),
+            assumptions: noted.cloned().chain(self.assumed).collect(),
+            holds_until: self.holds_until,
+            apply: self.apply,
+            command: self.command,
+            undo: self.undo.to_owned(),
+        }
+        .weighed()
     }
-    .weighed()
 }

@@ -7,18 +7,17 @@
 //!
 //! Plain types and free functions. A plan (such as `power`, `cloud` or `queues`) brings its candidates, how they are scored,
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time and the [weeks] it is tried on, the [intervals](interval) of what it
-//! meant, the [trial], its [verdict], the [answer] and how it is [told](tell), the [`Recommendation`], and names for what it emits. So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
+//! meant, the [trial], its [verdict], the [answer] and how it is [told](tell), the [`Recommendation`], and [what it emits](emit). So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
 //!
 //! No plan is imported here.
 
 pub mod answer;
 pub mod checkpoint;
-pub mod emitted;
+pub mod emit;
 pub mod error;
 pub mod incentive;
 pub mod interval;
 pub mod money;
-pub mod node_pool;
 pub mod offered;
 pub mod programme;
 pub mod queueing;
@@ -33,8 +32,9 @@ pub mod weeks;
 pub mod window;
 pub mod yaml;
 
-pub use emitted::Emitted;
+pub use emit::Emitted;
 pub use error::{Error, Result};
 pub use recommendation::{
-    Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN, WORTH, worth,
+    Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN, WORTH, nothing_advised,
+    unadvised, worth,
 };

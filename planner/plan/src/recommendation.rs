@@ -53,6 +53,12 @@ impl Effect {
         }
     }
 
+    /// A change without an interval, and why there is none.
+    pub fn counted(what: &str, unit: &str, change: f64, why: &str) -> Self {
+        let none = IntervalEstimate { value: change, low: change, high: change };
+        Self { low: None, high: None, ..Self::of(what, unit, &none, &format!("none: {why}")) }
+    }
+
     /// Whether its interval holds no change at all, or is not known towards none: such a change may be chance. `false` where there is no interval.
     pub fn may_be_none(&self) -> bool {
         let (near, far, sign) = match self.change >= 0.0 {
@@ -208,6 +214,16 @@ impl Recommendation {
     }
 }
 
+/// Why nothing is written for a site to apply where no change is advised; `action` is what to do, in words.
+pub fn nothing_advised(action: &str) -> String {
+    format!("no change is advised, so there is nothing to set. {action}")
+}
+
+/// Why nothing may be written for a site to apply: no change is advised, or what is may be chance.
+pub fn unadvised(recommendation: Option<&Recommendation>, action: &str) -> Option<String> {
+    recommendation.map_or_else(|| Some(nothing_advised(action)), Recommendation::refused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,6 +261,8 @@ mod tests {
             undo: String::new(),
         };
         assert_eq!(of(1.0).weighed(), of(1.0));
+        assert_eq!((unadvised(Some(&of(1.0)), ""), unadvised(None, "Wait.")), (None, Some(nothing_advised("Wait."))));
+        assert_eq!(unadvised(Some(&of(-1.0)), ""), of(-1.0).refused());
         let low = of(-1.0).weighed();
         assert_eq!(low.confidence, Confidence::Low);
         assert!(low.refused().is_some() && low.risk.ends_with("may be chance. Later."), "{}", low.risk);

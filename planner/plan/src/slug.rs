@@ -3,6 +3,8 @@
 //! Lower-case letters, digits and `-`, at most 40, a letter or digit at either end; every other letter becomes `-`. O(length). Worked example: `Vision_A`
 //! is `vision-a`.
 
+use crate::error::{Error, Result};
+
 /// The name, or `None` if no letter or digit is left.
 pub fn slug(name: &str) -> Option<String> {
     let letters = name.chars().map(|letter| letter.to_ascii_lowercase());
@@ -10,6 +12,26 @@ pub fn slug(name: &str) -> Option<String> {
     let short: String = safe.trim_matches('-').chars().take(40).collect();
     let found = short.trim_end_matches('-').to_owned();
     (!found.is_empty()).then_some(found)
+}
+
+/// The names of some things as Kubernetes takes them; `what` says what they are, such as "pool".
+///
+/// # Errors
+/// If nothing is left of one, or two would be called the same.
+pub fn slugs<'n>(what: &str, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<String>> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let why = match slug(name) {
+            Some(slug) if !found.contains(&slug) => {
+                found.push(slug);
+                continue;
+            }
+            Some(slug) => format!("would be called {slug} in Kubernetes, as another is; rename one of them"),
+            None => "has no name that Kubernetes takes; rename it with letters, digits and `-`".to_owned(),
+        };
+        return Err(Error::NotEmitted(format!("{what} {name:?} {why}")));
+    }
+    Ok(found)
 }
 
 /// Whether a name is one of `others`, alone or with `suffix`, which some names are written with as well. O(others).

@@ -12,8 +12,8 @@ use crate::trial::{RuleInWindow, RuleOverWindows, Trial};
 use crate::verdict::saving_interval;
 
 /// The report of an answer: its action first, its own sentences, and how sure it is; then what was assumed, and its sections.
-pub fn report<I, R, W, B>(
-    answer: &Answer<I, R, W, B>,
+pub fn report<T, B>(
+    answer: &Answer<T, B>,
     (question, subtitle): (&str, String),
     sentences: Vec<String>,
     sections: Vec<Section>,
@@ -27,18 +27,16 @@ pub fn report<I, R, W, B>(
 }
 
 /// What the plan (or mix) saved on the later windows, in a sentence; `against` is the baseline in words, `beside` is put after the saving.
-pub fn saved<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
+pub fn saved<I: PartialEq, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
     format!(
-        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It came to {} more than “{}”, and {}.",
+        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It {}.",
         trial.chosen_on,
         to_the_minute(&trial.split),
         format::counted(trial.windows.len() as u64, "window", "windows"),
         format::percent(trial.saving.value),
         saving_interval(trial),
         if trial.blocks > 1 { trial.interval.as_str() } else { "no interval: there is one to draw from" },
-        format::percent(trial.of.plan.regret),
-        trial.of.oracle.words,
-        trial.worst_in_words()
+        trial.outcome_in_words()
     )
 }
 
@@ -62,19 +60,21 @@ pub fn rules<I, R, W>(
     columns: Vec<Column>,
     cells: &dyn Fn(&RuleOverWindows<I, R>) -> Vec<Cell>,
 ) -> Section {
-    let amount = format!("{} a month", trial.unit);
-    let first = [amount.as_str(), "Of the baseline", "Beyond hindsight"].map(Column::number);
-    let head = [vec![Column::text("Rule")], first.to_vec(), vec![Column::text("Limits")], columns].concat();
-    let mut table = ReportTable::new("Chosen before, priced after", head);
+    let amount = trial.unit_in_words();
+    let mut table = table(
+        "Chosen before, priced after",
+        &format!("Rule | #{amount} | #Of the baseline | #Beyond hindsight | Limits"),
+    );
+    table.columns.extend(columns);
     // Small sites save less than a whole unit.
-    let digits = if trial.of.baseline.amount_per_month.abs() < 100.0 { 2 } else { 0 };
+    let digits = if trial.of.baseline.amount.abs() < 100.0 { 2 } else { 0 };
     table.rows = trial
         .rules
         .iter()
         .map(|rule| {
             let first = vec![
                 rule.words.as_str().into(),
-                Cell::float(rule.amount_per_month, digits),
+                Cell::float(rule.amount, digits),
                 Cell::Percent(rule.of_baseline),
                 Cell::Percent(rule.regret),
                 if rule.kept { "kept" } else { "missed" }.into(),
@@ -95,14 +95,8 @@ pub fn windows<I: Copy + PartialEq + Debug, R, W>(
     column: Column,
     cell: &dyn Fn(&RuleInWindow<I, W>) -> Cell,
 ) -> Section {
-    let columns = vec![
-        Column::text("From"),
-        Column::text("To"),
-        Column::text("Rule"),
-        Column::number(trial.unit.as_str()),
-        column,
-    ];
-    let mut table = ReportTable::new("Window by window", columns);
+    let mut table = table("Window by window", &format!("From | To | Rule | #{}", trial.unit));
+    table.columns.push(column);
     for window in &trial.windows {
         for rule in window.rules.iter().filter(|rule| shown.contains(&rule.id)) {
             let words = trial.rules.iter().find(|over| over.id == rule.id).map_or("", |over| over.words.as_str());
@@ -116,4 +110,22 @@ pub fn windows<I: Copy + PartialEq + Debug, R, W>(
         }
     }
     Section::new(id, "Window by window").with_table(table)
+}
+
+/// Columns: their names lie between `|`, and `#` stands before those of numbers.
+pub fn columns(names: &str) -> Vec<Column> {
+    let column = |name: &str| name.strip_prefix('#').map_or_else(|| Column::text(name), Column::number);
+    names.split('|').map(|name| column(name.trim())).collect()
+}
+
+/// A table without rows, with these [columns].
+pub fn table(title: impl Into<String>, names: &str) -> ReportTable {
+    ReportTable::new(title, columns(names))
+}
+
+/// A table of what there is and its value.
+pub fn values(title: &str, rows: &[(&str, String)]) -> ReportTable {
+    let mut table = table(title, "What | Value");
+    table.rows = rows.iter().map(|(what, value)| vec![(*what).into(), value.as_str().into()]).collect();
+    table
 }

@@ -1,8 +1,8 @@
 //! The test of a plan: rules that were chosen on earlier windows, priced on later ones.
 //!
-//! A plan brings what each rule came to in every later window and block; [`Trial::new`] makes of it what is told of every plan: amounts a month, shares of the
-//! baseline, regret, savings with the intervals of one [block bootstrap](interval), and the window in which the plan saved least. What else a plan tells of a rule
-//! (`R`) or of a rule in a window (`W`) stands beside these.
+//! A plan brings the [stretches](crate::window::Stretches) it was tested on, and what each rule came to in every later window and block; [`Trial::new`] makes of it what is told of every
+//! plan: amounts, such as money a month, shares of the baseline, regret, savings with the intervals of one [block bootstrap](interval), and the window in which the plan
+//! saved least. What else a plan tells of a rule (`R`) or of a rule in a window (`W`) stands beside these.
 //!
 //! O(rules × windows + draws × blocks). Worked example: in two windows the baseline came to 100 each and the plan to 60 and 80: it saved 30 %, and least in the second, 20 %.
 
@@ -16,8 +16,12 @@ use tracecast_replay::compare::IntervalEstimate;
 
 use crate::error::{Error, Result};
 use crate::interval::{self, ratio};
-use crate::money::MONTH_H;
-use crate::weeks::{WeekSplit, draws_weeks, whole};
+use crate::window::Stretches;
+use crate::{Effect, Regret};
+
+/// Of a rule in a window, nothing is told beside its amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NoMore {}
 
 /// The rules that a test is told by: their names, or what they came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -72,8 +76,8 @@ pub struct RuleOverWindows<I, R> {
     pub id: I,
     /// Its words in tables and sentences.
     pub words: String,
-    /// What it came to a month of 730.5 hours, in the unit of the trial.
-    pub amount_per_month: f64,
+    /// What it came to, in the unit of the trial, per what the trial says, such as a month of 730.5 hours.
+    pub amount: f64,
     /// Its amount as a share of that of the baseline.
     pub of_baseline: f64,
     /// What it came to beyond the oracle, a share of that.
@@ -118,10 +122,12 @@ pub struct Trial<I, R, W> {
     pub chosen_from: String,
     /// Until where they were chosen, and from where on they are priced.
     pub split: String,
-    /// Weeks or days that they were chosen on.
+    /// What they were chosen on, such as weeks or days.
     pub chosen_on: String,
     /// Unit of amounts.
     pub unit: String,
+    /// What amounts of all windows together are told of, such as `a month`.
+    pub per: String,
     /// Windows, in order of time.
     pub windows: Vec<TrialWindow<I, W>>,
     /// Rules over all of them.
@@ -130,8 +136,8 @@ pub struct Trial<I, R, W> {
     pub roles: Roles<I>,
     /// What the plan saved, a share of the baseline.
     pub saving: IntervalEstimate,
-    /// What the plan saved a month, in the unit of amounts.
-    pub saving_per_month: IntervalEstimate,
+    /// What the plan saved, as amounts of all windows are told.
+    pub saved: IntervalEstimate,
     /// What the plan saved beyond the simplest rule, a share of the baseline.
     pub beyond_simplest: IntervalEstimate,
     /// What intervals draw anew.
@@ -142,10 +148,10 @@ pub struct Trial<I, R, W> {
     pub worst_window: String,
     /// What it saved there, a share.
     pub worst_saving: f64,
-    /// Whether intervals draw weeks, and not days.
+    /// Whether the windows are long enough for a sure test.
     #[serde(skip)]
     #[schemars(skip)]
-    pub draws_weeks: bool,
+    pub is_long: bool,
     /// What the rules of the roles came to.
     #[serde(skip)]
     #[schemars(skip)]
@@ -153,81 +159,115 @@ pub struct Trial<I, R, W> {
 }
 
 impl<I, R, W> Trial<I, R, W> {
-    /// The window in which the plan saved least, or lost most, in words after "the plan".
-    pub fn worst_in_words(&self) -> String {
+    /// What the plan changes of an amount, such as "Cost of the GPUs on the later windows".
+    pub fn effect(&self, amount: &str) -> Effect {
+        Effect::of(amount, &self.unit_in_words(), &self.saved.negated(), &self.interval)
+    }
+
+    /// How far the best with future data is away, in words, and the usual rule.
+    pub fn regret(&self, oracle: &str, naive: &str) -> Option<Regret> {
+        let beyond = |rule: &RuleOverWindows<I, R>| rule.amount - self.of.baseline.amount;
+        Some(Regret {
+            oracle: oracle.to_owned(),
+            oracle_change: beyond(&self.of.oracle),
+            naive_change: Some(beyond(&self.of.naive)),
+            naive: Some(naive.to_owned()),
+        })
+    }
+
+    /// The unit of amounts of all windows.
+    pub fn unit_in_words(&self) -> String {
+        format!("{} {}", self.unit, self.per).trim_end().to_owned()
+    }
+}
+
+impl<I: PartialEq, R, W> Trial<I, R, W> {
+    /// How far the plan was from the best with future data, and the window in which it saved least, or lost most, in words after "the plan".
+    pub fn outcome_in_words(&self) -> String {
+        let of = &self.of;
         let from = to_the_minute(&self.worst_window);
-        match self.worst_saving < 0.0 {
+        let worst = match self.worst_saving < 0.0 {
             true => format!("lost most from {from} on: {}", format::percent(-self.worst_saving)),
             false => format!("saved least from {from} on: {}", format::percent(self.worst_saving)),
+        };
+        let is_best = self.roles.oracle == self.roles.plan;
+        let more = format!("came to {} more than “{}”", format::percent(of.plan.regret), of.oracle.words);
+        // Of one window none is the worst.
+        match (is_best, self.windows.len() > 1) {
+            (false, true) => format!("{more}, and {worst}"),
+            (false, false) => more,
+            (true, true) => worst,
+            (true, false) => "came to the least of all that were tried".to_owned(),
         }
+    }
+
+    /// What can go wrong with what it advises: what the test shows, then `more`.
+    pub fn risk(&self, more: &str) -> String {
+        let (on, split, outcome) = (&self.chosen_on, to_the_minute(&self.split), self.outcome_in_words());
+        format!("Chosen on {on} before {split} and tested on later windows, the plan {outcome}. {more}")
     }
 }
 
 impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
-    /// Compares rules on the windows after a split; `day` writes a moment as text.
+    /// Compares rules on later windows.
     ///
     /// # Errors
     /// If a rule of the roles is not among the rules, which is a defect.
-    pub fn new(
-        unit: &str,
-        priced: &[Priced<I, R, W>],
-        roles: Roles<I>,
-        split: &WeekSplit,
-        day: &dyn Fn(i64) -> String,
-    ) -> Result<Self> {
+    pub fn new(unit: &str, priced: &[Priced<I, R, W>], roles: Roles<I>, stretches: Stretches) -> Result<Self> {
         let found = roles.try_map(|id| {
             let found = priced.iter().find(|rule| rule.id == id);
             found.ok_or_else(|| Error::defect(format!("{id:?} was not tested")))
         })?;
-        let months = split.hours_after() as f64 / MONTH_H;
+        let spans = stretches.spans;
         let total = |rule: &Priced<I, R, W>| rule.windows.iter().map(|(amount, _)| amount).sum::<f64>();
         let (baseline, best) = (total(found.baseline), total(found.oracle));
         let over = |rule: &Priced<I, R, W>| RuleOverWindows {
             id: rule.id,
             words: rule.words.clone(),
-            amount_per_month: total(rule) / months,
+            amount: total(rule) / spans,
             of_baseline: ratio(total(rule), baseline),
             regret: ratio(total(rule), best) - 1.0,
             kept: rule.kept,
             figures: rule.figures.clone(),
         };
-        let window = |(at, (from, to)): (usize, &(i64, i64))| {
+        let window = |(at, (from, to)): (usize, &(String, String))| {
             let in_window = |rule: &Priced<I, R, W>| {
                 let (amount, figures) = rule.windows.get(at)?.clone();
                 Some(RuleInWindow { id: rule.id, amount, figures })
             };
-            TrialWindow { from: day(*from), to: day(*to), rules: priced.iter().filter_map(in_window).collect() }
+            TrialWindow { from: from.clone(), to: to.clone(), rules: priced.iter().filter_map(in_window).collect() }
         };
         let blocks = found.plan.blocks.len();
-        let [saving, saving_per_month, beyond_simplest] = interval::drawn(blocks, &|held| {
+        let [saving, saved, beyond_simplest] = interval::drawn(blocks, &|held| {
             let held: Vec<usize> = held.collect();
             let sum = |rule: &Priced<I, R, W>| held.iter().filter_map(|at| rule.blocks.get(*at)).sum::<f64>();
             let (plan, baseline, simplest) = (sum(found.plan), sum(found.baseline), sum(found.simplest));
-            [1.0 - ratio(plan, baseline), (baseline - plan) / months, ratio(simplest, baseline) - ratio(plan, baseline)]
+            [1.0 - ratio(plan, baseline), (baseline - plan) / spans, ratio(simplest, baseline) - ratio(plan, baseline)]
         });
         let amount = |rule: &Priced<I, R, W>, at: usize| rule.windows.get(at).map_or(0.0, |(amount, _)| *amount);
-        let saved = |at: usize| 1.0 - ratio(amount(found.plan, at), amount(found.baseline, at));
+        let share = |at: usize| 1.0 - ratio(amount(found.plan, at), amount(found.baseline, at));
         // A window in which neither came to anything says nothing.
-        let worst = (0..split.after.len())
+        let worst = (0..stretches.windows.len())
             .filter(|at| amount(found.plan, *at) != 0.0 || amount(found.baseline, *at) != 0.0)
-            .min_by(|a, b| saved(*a).total_cmp(&saved(*b)))
+            .min_by(|a, b| share(*a).total_cmp(&share(*b)))
             .unwrap_or(0);
         Ok(Self {
-            chosen_from: day(whole(&split.before).0),
-            split: day(split.split_ms()),
-            chosen_on: split.chosen_on(),
             unit: unit.to_owned(),
-            windows: split.after.iter().enumerate().map(window).collect(),
+            per: stretches.per.to_owned(),
+            windows: stretches.windows.iter().enumerate().map(window).collect(),
             rules: priced.iter().map(over).collect(),
             roles,
             saving,
-            saving_per_month,
+            saved,
             beyond_simplest,
-            interval: split.interval_in_words(),
             blocks,
-            worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
-            worst_saving: saved(worst),
-            draws_weeks: draws_weeks(&split.after),
+            worst_window: stretches.windows.get(worst).map_or_else(String::new, |(from, _)| from.clone()),
+            worst_saving: share(worst),
+            chosen_from: stretches.chosen_from,
+            split: stretches.split,
+            chosen_on: stretches.chosen_on,
+            interval: stretches.interval,
+            is_long: stretches.is_long,
             of: found.try_map(|rule| Ok(over(rule)))?,
         })
     }
@@ -244,6 +284,7 @@ pub(crate) mod tests {
     use tracecast_analytics::time::DAY_MS;
 
     use super::*;
+    use crate::weeks::WeekSplit;
 
     /// Rules are numbers: 0 the baseline, 1 the simplest, 2 the plan, 3 the oracle; each came to so much on two days.
     pub(crate) fn trial(amounts: [[f64; 2]; 4]) -> Trial<usize, (), ()> {
@@ -260,7 +301,7 @@ pub(crate) mod tests {
             .collect();
         let roles = Roles { plan: 2, baseline: 0, simplest: 1, naive: 1, oracle: 3 };
         let split = WeekSplit::of((0, 6 * DAY_MS), None).unwrap();
-        Trial::new("EUR", &priced, roles, &split, &|ms| format!("day {}", ms / DAY_MS)).unwrap()
+        Trial::new("EUR", &priced, roles, split.stretches(&|ms| format!("day {}", ms / DAY_MS))).unwrap()
     }
 
     #[test]
@@ -270,7 +311,7 @@ pub(crate) mod tests {
         assert!((trial.saving.low - 0.2).abs() < 1e-12 && (trial.saving.high - 0.4).abs() < 1e-12);
         assert_eq!((trial.worst_window.as_str(), trial.windows.len(), trial.blocks), ("day 5", 2, 2));
         assert!((trial.worst_saving - 0.2).abs() < 1e-12);
-        assert!((trial.of.plan.of_baseline - 0.7).abs() < 1e-12 && trial.of.plan.amount_per_month > 0.0);
+        assert!((trial.of.plan.of_baseline - 0.7).abs() < 1e-12 && trial.of.plan.amount > 0.0);
         assert!((trial.of.plan.regret - (140.0 / 130.0 - 1.0)).abs() < 1e-12);
     }
 }

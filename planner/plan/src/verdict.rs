@@ -23,9 +23,13 @@ pub enum Verdict {
     NoSaving,
     /// No: there is only one later day.
     TooShort,
+    /// No: what it was tested on is not what runs here.
+    Untested,
+    /// No: nothing that was tried keeps the limits where rules are chosen.
+    NothingKeeps,
     /// No: on the later windows it did not keep its limits.
     LimitMissed,
-    /// No: on the later windows a simpler rule came to no more.
+    /// No: on the later windows a simpler rule that kept the limits came to no more.
     SimplerAsGood,
     /// No: the baseline came to nothing, or below, so there is no share to save.
     NothingToSave,
@@ -33,6 +37,8 @@ pub enum Verdict {
     NothingBetter,
     /// Not by amounts: the plan does work that the baseline leaves undone.
     NotComparable,
+    /// No: how many nodes there are today is not recorded.
+    SizesUnknown,
 }
 
 /// What a plan knows beyond its trial.
@@ -53,7 +59,7 @@ pub fn judge<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged) -> Verdict {
     let of = &trial.of;
     if !judged.changes {
         Verdict::NothingBetter
-    } else if judged.is_comparable && of.baseline.amount_per_month <= 0.0 {
+    } else if judged.is_comparable && of.baseline.amount <= 0.0 {
         Verdict::NothingToSave
     } else if trial.blocks < judged.fewest_blocks {
         Verdict::TooShort
@@ -61,7 +67,7 @@ pub fn judge<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged) -> Verdict {
         Verdict::LimitMissed
     } else if !judged.is_comparable {
         Verdict::NotComparable
-    } else if !judged.is_simplest && of.plan.amount_per_month >= of.simplest.amount_per_month {
+    } else if !judged.is_simplest && of.simplest.kept && of.plan.amount >= of.simplest.amount {
         Verdict::SimplerAsGood
     } else if worth(trial.saving.value, trial.saving.low, 1.0) {
         Verdict::Advised
@@ -72,26 +78,38 @@ pub fn judge<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged) -> Verdict {
 
 /// Whether the plan is to be made again with the simplest rule, and recommended so if that is advised: what it adds to that rule may be chance, or it missed its limits.
 pub fn is_simpler_next<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged, verdict: Verdict) -> bool {
-    let may_be_chance = !judged.is_simplest && trial.beyond_simplest.low <= 0.0;
+    let may_be_chance = !judged.is_simplest && trial.of.simplest.kept && trial.beyond_simplest.low <= 0.0;
     match verdict {
         Verdict::LimitMissed => true,
         Verdict::Advised | Verdict::SimplerAsGood | Verdict::NoSaving => may_be_chance,
-        Verdict::TooShort | Verdict::NothingToSave | Verdict::NothingBetter | Verdict::NotComparable => false,
+        Verdict::TooShort
+        | Verdict::Untested
+        | Verdict::NothingKeeps
+        | Verdict::NothingToSave
+        | Verdict::NothingBetter
+        | Verdict::NotComparable
+        | Verdict::SizesUnknown => false,
     }
 }
 
-/// How sure an advised plan is: high if weeks were drawn, each later window was worth it and the plan has nothing against it (`is_sure`), low if the plan `is_untested`.
+/// How sure an advised plan is: high if the later windows are long, each later window was worth it and the plan has nothing against it (`is_sure`), low if the plan `is_untested`.
 pub fn confidence<I, R, W>(trial: &Trial<I, R, W>, is_sure: bool, is_untested: bool) -> Confidence {
-    match (is_sure && trial.draws_weeks && trial.worst_saving >= WORTH, is_untested) {
+    match (is_sure && trial.is_long && trial.worst_saving >= WORTH, is_untested) {
         (true, _) => Confidence::High,
         (false, true) => Confidence::Low,
         (false, false) => Confidence::Medium,
     }
 }
 
-/// What the plan saved and why that is no reason to change, in words; `against` is the baseline in words.
+/// What the plan saved, or cost more, and why that is no reason to change, in words; `against` is the baseline in words.
 pub fn unsaved_in_words<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str) -> String {
     let saving = trial.saving;
+    if saving.value < 0.0 {
+        return format!(
+            "on the later windows the {plan} came to {} more than {against}",
+            format::percent(-saving.value)
+        );
+    }
     let why = match saving.low <= 0.0 {
         true => "which may be chance".to_owned(),
         false => format!("less than the {} that a change is worth", format::percent(WORTH)),
@@ -111,34 +129,47 @@ pub fn saving_interval<I, R, W>(trial: &Trial<I, R, W>) -> String {
 /// Why a test is no evidence where it has one block: a day, as a single week counts as its days.
 pub const TOO_SHORT: &str = "the plan was tested on one day after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record";
 
-/// How sure it is that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
+/// How sure it is by a trial that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
 pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<Assurance> {
-    let drawn = if trial.draws_weeks { Confidence::High } else { Confidence::Medium };
+    let drawn = if trial.is_long { Confidence::High } else { Confidence::Medium };
+    Some(match verdict {
+        Verdict::SimplerAsGood if trial.beyond_simplest.high > 0.0 => stays(
+            Confidence::Low,
+            "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",
+        ),
+        Verdict::SimplerAsGood => stays(drawn, "the interval of what the plan adds to the simplest rule holds no gain"),
+        Verdict::NoSaving if trial.saving.high >= WORTH => stays(
+            Confidence::Low,
+            "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise",
+        ),
+        Verdict::NoSaving => stays(drawn, "the interval of the saving holds none that would be worth it"),
+        other => return uncounted(other),
+    })
+}
+
+/// The same where no trial says more than the verdict.
+pub fn uncounted(verdict: Verdict) -> Option<Assurance> {
     let (confidence, why) = match verdict {
         Verdict::Advised | Verdict::NotComparable => return None,
         Verdict::NothingBetter => {
             (Confidence::Medium, "nothing that was tried is better, and load and prices may change")
         }
+        Verdict::NothingKeeps => (Confidence::Medium, "of what was tried, nothing keeps the limits"),
+        Verdict::NoSaving | Verdict::SimplerAsGood => (Confidence::Medium, "what was saved has no interval"),
         Verdict::LimitMissed | Verdict::NothingToSave => {
             (Confidence::Medium, "it rests on the windows after the split alone")
         }
+        Verdict::SizesUnknown => (Confidence::Low, "how many nodes there are today is not recorded"),
         Verdict::TooShort => (Confidence::Low, "one day is no evidence of others"),
-        Verdict::SimplerAsGood if trial.beyond_simplest.high > 0.0 => (
-            Confidence::Low,
-            "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",
-        ),
-        Verdict::SimplerAsGood => (drawn, "the interval of what the plan adds to the simplest rule holds no gain"),
-        Verdict::NoSaving if trial.saving.high >= WORTH => (
-            Confidence::Low,
-            "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise",
-        ),
-        Verdict::NoSaving => (drawn, "the interval of the saving holds none that would be worth it"),
+        Verdict::Untested => (Confidence::Low, "what it was tested on is not what runs here"),
     };
-    Some(Assurance {
-        confidence,
-        lowered_by: Vec::new(),
-        risk: format!("Nothing should change, as far as was tested: {why}."),
-    })
+    Some(stays(confidence, why))
+}
+
+/// So sure that nothing should change, and why not surer.
+fn stays(confidence: Confidence, why: &str) -> Assurance {
+    let risk = format!("Nothing should change, as far as was tested: {why}.");
+    Assurance { confidence, lowered_by: Vec::new(), risk }
 }
 
 #[cfg(test)]

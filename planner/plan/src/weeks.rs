@@ -13,6 +13,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS, to_the_minute};
 use super::interval;
 use super::money::MONTH_H;
 use crate::error::{Error, Result};
+use crate::window::Stretches;
 
 /// A stretch of time from a moment to another, ms.
 pub type Moments = (i64, i64);
@@ -84,15 +85,20 @@ impl WeekSplit {
         (after.1 - before.0) as f64 / HOUR_MS as f64 / MONTH_H
     }
 
-    /// Windows that were chosen on, in words.
-    pub fn chosen_on(&self) -> String {
-        format!("{} {}", self.before.len(), unit(&self.before))
-    }
-
-    /// What intervals draw anew, in words.
-    pub fn interval_in_words(&self) -> String {
-        let drawn = if draws_weeks(&self.after) { "weeks" } else { "days" };
-        format!("95 % of {} draws of the {drawn} after the split", format::count(interval::DRAWS))
+    /// As a trial is told by it; `day` writes a moment as text. Amounts are told of a month.
+    pub fn stretches(&self, day: &dyn Fn(i64) -> String) -> Stretches {
+        let is_long = draws_weeks(&self.after);
+        let drawn = if is_long { "weeks" } else { "days" };
+        Stretches {
+            chosen_from: day(whole(&self.before).0),
+            split: day(self.split_ms()),
+            chosen_on: format!("{} {}", self.before.len(), unit(&self.before)),
+            windows: self.after.iter().map(|(from, to)| (day(*from), day(*to))).collect(),
+            per: "a month",
+            spans: self.hours_after() as f64 / MONTH_H,
+            interval: format!("95 % of {} draws of the {drawn} after the split", format::count(interval::DRAWS)),
+            is_long,
+        }
     }
 
     /// What the record has before the first whole window, in a sentence; `fate` is what becomes of it. Nothing if there is none.

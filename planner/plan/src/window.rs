@@ -12,6 +12,27 @@
 
 use std::ops::Range;
 
+/// Where rules were chosen and priced, and what is drawn for intervals.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stretches {
+    /// From where on the rules were chosen.
+    pub chosen_from: String,
+    /// Until where, and from where on they are priced.
+    pub split: String,
+    /// What they were chosen on, in words, such as "2 weeks".
+    pub chosen_on: String,
+    /// Beginnings and ends of the later windows, in order of time.
+    pub windows: Vec<(String, String)>,
+    /// What amounts of all windows together are told of, such as "a month".
+    pub per: &'static str,
+    /// How many of these the windows span together.
+    pub spans: f64,
+    /// What intervals draw anew, in words.
+    pub interval: String,
+    /// Whether they are long enough for a sure test.
+    pub is_long: bool,
+}
+
 /// A stretch of slots that is decided for, and the past that is known by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {

@@ -5,7 +5,7 @@
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Table as _;
 
-use super::{Asked, Found, in_a_line};
+use super::{Asked, Found, in_a_line, is_judged};
 use crate::defer::answer::{DeferHours, DeferRequest, plan, report};
 use crate::plan::Recommendation;
 
@@ -21,6 +21,7 @@ pub(super) fn ask(trace: &Trace) -> Asked {
         .and_then(|hours| plan(trace, &hours, String::new(), &DeferRequest::usual(trace)));
     match answer {
         Err(error) => Asked::refused(in_a_line(&error)),
+        Ok(answer) if !is_judged(answer.verdict) => Asked::refused(answer.action.replace("**", "")),
         Ok(answer) => {
             let recommendation = answer.recommendation.clone().map(|found| Recommendation {
                 command: Some("tracecast plan defer TRACE --emit slurm --emit-to defer".to_owned()),

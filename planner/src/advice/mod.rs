@@ -30,6 +30,7 @@ use tracecast_analytics::watch::Watch;
 
 use crate::error::Result;
 use crate::plan::Recommendation;
+use crate::plan::verdict::Verdict;
 use crate::queues::pooling::{self, Pooling};
 
 /// Version of the data of a report; a change that breaks its readers raises it.
@@ -107,6 +108,11 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(ReportData).to_value()
 }
 
+/// Whether a plan was judged: on sizes, days or jobs that do not suffice, "change nothing" says nothing.
+fn is_judged(verdict: Verdict) -> bool {
+    !matches!(verdict, Verdict::SizesUnknown | Verdict::TooShort | Verdict::Untested)
+}
+
 /// An error in one line.
 pub(crate) fn in_a_line(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
@@ -177,10 +183,15 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         add_energy(&mut document, trace)?;
     }
     watch.made();
-    for (question, sections) in
-        [(Question::Wait, queues.sections), (Question::Sleep, power.sections), (Question::Draw, defer.sections)]
-    {
-        document.sections.extend(sections.into_iter().map(|section| section.answering(question)));
+    // Beside what was found of the same question, a section says which plan it is of.
+    let of_plans = [
+        (Question::Wait, "Plan of queues: ", queues.sections),
+        (Question::Sleep, "", power.sections),
+        (Question::Draw, "Plan to wait for cleaner hours: ", defer.sections),
+    ];
+    for (question, plan, sections) in of_plans {
+        let told = |section: Section| Section { title: format!("{plan}{}", section.title), ..section };
+        document.sections.extend(sections.into_iter().map(|section| told(section).answering(question)));
     }
     for note in power.notes {
         // The quality section has these.

@@ -9,15 +9,16 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 
-use super::{Asked, Found, in_a_line};
+use super::{Asked, Found, in_a_line, is_judged};
 use crate::plan::Recommendation;
 use crate::queues::pooling::{self, NO_SIZES, Pooling};
+use crate::queues::share::Sharing;
 use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
 use crate::replay::input::last_two;
 use crate::replay::nearest::{Backfill, todays};
-use crate::sim::{Estimate, Policy};
+use crate::sim::Policy;
 
-/// Jobs that are replayed at most, over all replays of the plan: some ten seconds' worth.
+/// Jobs that are replayed at most over the ways of the plan, some ten seconds' worth; what tests the chosen takes some replays more.
 const MOST_REPLAYED: usize = 8_000_000;
 /// Ways below which nothing is compared.
 const FEWEST_WAYS: usize = 4;
@@ -31,8 +32,9 @@ pub(super) fn ask(trace: &Trace, pooling: &Result<Pooling, String>) -> Asked {
     match plan(trace) {
         Err(why) => Asked::refused(why),
         Ok(answer) if !answer.fidelity.is_believed() => {
-            Asked::refused(format!("{told} {}", answer.fidelity.sentence()))
+            Asked::refused(format!("{told} {}", answer.fidelity.sentence()).trim_start().to_owned())
         }
+        Ok(answer) if !is_judged(answer.verdict) => Asked::refused(answer.action.replace("**", "")),
         Ok(answer) => {
             let later = format::counted(answer.held_out.today.jobs, "later job", "later jobs");
             let looked_at = format!("{told} On {later}: {}", answer.action.replace("**", ""));
@@ -40,15 +42,21 @@ pub(super) fn ask(trace: &Trace, pooling: &Result<Pooling, String>) -> Asked {
                 .held_out
                 .mean_wait_change_s
                 .map_or(0.0, |change| -change.value / answer.held_out.today.mean_wait_s);
-            let recommendation = answer.recommendation.clone().map(|found| Recommendation {
-                command: Some("tracecast plan queues TRACE --emit slurm,kueue --emit-to queues".to_owned()),
-                ..found
-            });
+            let recommendation =
+                answer.recommendation.clone().map(|found| Recommendation { command: Some(command(&answer)), ..found });
             let sections = answer.report().sections.into_iter().take(2).collect();
             let found = Found { recommendation, saves, looked_at: looked_at.trim_start().to_owned() };
             Asked { found: Ok(found), sections, notes: Vec::new() }
         }
     }
+}
+
+/// The command that writes what is advised.
+fn command(answer: &QueuesAnswer) -> String {
+    let setup = answer.setup().map(|setup| setup.sharing);
+    let who = if setup == Some(Sharing::AsToday) { "slurm" } else { "slurm,kueue" };
+    let named = if answer.today_goes_by_limits() { " --scan easy --estimate requested" } else { "" };
+    format!("tracecast plan queues TRACE{named} --emit {who} --emit-to queues")
 }
 
 /// Plans with all defaults.
@@ -68,7 +76,7 @@ fn plan(trace: &Trace) -> Result<QueuesAnswer, String> {
     }
     loaded.workload.predicted_s = last_two(&facts, &loaded);
     let policy = Policy::default().on(loaded.resource);
-    let found = todays(&loaded, policy, None, Backfill::By(Estimate::Predicted)).map_err(|error| in_a_line(&error))?;
+    let found = todays(&loaded, policy, None, Backfill::ByWhatIsKnown).map_err(|error| in_a_line(&error))?;
     let request = QueuesRequest { most_listed, ..QueuesRequest::of_list(None, found.policy) };
     QueuesAnswer::of(trace, &loaded, String::new(), &request, SearchRun::default()).map_err(|error| in_a_line(&error))
 }

@@ -25,7 +25,7 @@ use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::Offers;
 use crate::market::predicted::{predictions, within_twice};
 use crate::market::purchase::BoughtAs;
-use crate::plan::answer::{Answer, Head, answer};
+use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::trial::Trial;
 use crate::plan::verdict::{Verdict, is_simpler_next, judge};
 use crate::plan::waits::WaitSummary;
@@ -217,7 +217,7 @@ pub struct BurstTarget {
 pub type BurstTrial = Trial<BurstRule, BurstFigures, BurstInWindow>;
 
 /// The answer.
-pub type BurstAnswer = Answer<BurstRule, BurstFigures, BurstInWindow, BurstBody>;
+pub type BurstAnswer = Answer<BurstTrial, BurstBody>;
 
 /// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -327,8 +327,8 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
         }
     }
     let action = advise::act(&trial, &body, verdict);
-    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
-    Ok(answer(head, trial, body, (verdict, action), change))
+    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
 /// Tells what was chosen: GPU types with the GPUs of a node.

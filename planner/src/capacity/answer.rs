@@ -6,6 +6,7 @@ mod advise;
 mod render;
 mod row;
 
+pub use render::report;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -15,7 +16,6 @@ use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Zone, to_the_minute};
-use tracecast_analytics::trace::SourceRecord;
 use tracecast_analytics::watch::Watch;
 
 use super::faults::{FaultLog, FaultsAnswer, FaultsRequest};
@@ -25,9 +25,13 @@ use super::heldout::{self, NodesBy};
 use super::mix::{MixAnswer, NodeKinds};
 use super::pooled::pooled;
 use super::search::WaitTarget;
+use super::tests_kept::TestsKept;
 use crate::error::{Error, Result};
+use crate::plan::SIZES_UNKNOWN;
+use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::checkpoint::CheckpointCosts;
-use crate::plan::{Assurance, Confidence, Recommendation, SIZES_UNKNOWN};
+use crate::plan::trial::Trial;
+use crate::plan::verdict::Verdict;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
@@ -35,7 +39,7 @@ use crate::replay::nearest::met;
 use crate::sim::{Policy, Scan, Workload};
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-capacity/1";
+pub const SCHEMA: &str = "plan-capacity/2";
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,27 +67,26 @@ impl CapacityRequest {
     }
 }
 
+/// The answer for jobs of which 95 % are to wait ten minutes at most, where whoever fits starts.
+#[cfg(test)]
+pub(super) fn of_ten_minutes(loaded: &Loaded) -> CapacityAnswer {
+    of_ten_minutes_under(loaded, Scan::Skip)
+}
+
+/// The same under another scan.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-impl CapacityAnswer {
-    /// That of jobs of which 95 % are to wait ten minutes at most, where whoever fits starts.
-    pub(super) fn of_ten_minutes(loaded: &Loaded) -> Self {
-        Self::of_ten_minutes_under(loaded, Scan::Skip)
-    }
-
-    /// The same under another scan.
-    pub(super) fn of_ten_minutes_under(loaded: &Loaded, scan: Scan) -> Self {
-        let request = CapacityRequest {
-            target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
-            eval_from_ms: None,
-            policy: Policy { scan, ..Policy::default() },
-            scan_is_known: false,
-            growth: None,
-            faults: None,
-            kinds: None,
-        };
-        Self::of(&Trace::default(), loaded, String::new(), &request, &()).unwrap()
-    }
+pub(super) fn of_ten_minutes_under(loaded: &Loaded, scan: Scan) -> CapacityAnswer {
+    let request = CapacityRequest {
+        target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
+        eval_from_ms: None,
+        policy: Policy { scan, ..Policy::default() },
+        scan_is_known: false,
+        growth: None,
+        faults: None,
+        kinds: None,
+    };
+    plan(&Trace::default(), loaded, String::new(), &request, &()).unwrap()
 }
 
 /// A log of faults, and what is asked of it.
@@ -219,52 +222,30 @@ pub struct NodesOfType {
     pub breaks_at: Option<BreakFactor>,
 }
 
-/// One number of nodes in a window.
+/// What is told of a number of nodes in a window, beside that number.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct RuleInWindow {
-    /// Where the number comes from.
-    pub by: NodesBy,
-    /// Nodes in all.
-    pub nodes: u64,
+pub struct NodesInWindow {
+    /// Judged jobs.
+    pub jobs: u64,
     /// Pools that kept the target.
     pub pools_kept: u64,
+    /// Pools that are judged.
+    pub pools: u64,
     /// 95 % quantile of all waits, seconds; none if that job could not run.
     pub p95_wait_s: Option<f64>,
 }
 
-/// A window that nothing was chosen on.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CapacityWindow {
-    /// From here.
+/// Pools in a window that are no tests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnjudgedPools {
+    /// The window, from here.
     pub from: String,
-    /// To here.
-    pub to: String,
-    /// Judged jobs.
-    pub jobs: u64,
-    /// Judged pools.
-    pub pools: u64,
-    /// Pools in which no number of nodes keeps the target: no tests.
-    pub unjudged: Vec<String>,
-    /// Rules.
-    pub by: Vec<RuleInWindow>,
+    /// Pools in which no number of nodes keeps the target there.
+    pub pools: Vec<String>,
 }
 
-/// A rule over all windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct RuleOverWindows {
-    /// Where the number comes from.
-    pub by: NodesBy,
-    /// The same in words.
-    pub what: String,
-    /// Nodes in all, mean over windows.
-    pub nodes: f64,
-    /// Pools that kept the target, over all windows.
-    pub pools_kept: u64,
-    /// Pools that were judged, over all windows.
-    pub pools: u64,
-    /// Nodes beyond the fewest that were enough, mean over windows.
-    pub beyond_oracle: f64,
-}
+/// The test on later days. Amounts are nodes, mean over windows; a rule keeps the limits if it kept the target in each test, a pool in a window. The simplest rule is mean demand / 80 %.
+pub type CapacityTrial = Trial<NodesBy, TestsKept, NodesInWindow>;
 
 /// One pool of all VCs, without shares, tested on later windows: sized on what was known at the beginning of each.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -281,19 +262,6 @@ pub struct PoolTests {
     pub windows_wronged: u64,
     /// These VCs.
     pub wronged: Vec<String>,
-}
-
-/// The test on later days.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CapacityHeldOut {
-    /// Windows, in order of time.
-    pub windows: Vec<CapacityWindow>,
-    /// Pools in windows that are no tests, as no number of nodes keeps the target there.
-    pub unjudged: u64,
-    /// Rules over all of them.
-    pub by: Vec<RuleOverWindows>,
-    /// One pool of all VCs; `null` where it was not sized, or no window tests it.
-    pub in_one_pool: Option<PoolTests>,
 }
 
 /// What some number of nodes does.
@@ -345,7 +313,7 @@ pub struct TheoryCheck {
     pub servers: u32,
     /// GPUs of a server: what a job holds on average, weighted by its run.
     pub gpus_per_server: f64,
-    /// Offered load of the judged time ([`CapacityAnswer::judged_from`]): GPU time of the jobs submitted in it, each run whole, over that of the nodes in it. Servers are whole, so that theory has no wait
+    /// Offered load of the judged time ([`CapacityBody::judged_from`]): GPU time of the jobs submitted in it, each run whole, over that of the nodes in it. Servers are whole, so that theory has no wait
     /// from somewhat less than 1 on.
     pub load: f64,
     /// Share of the jobs that wait longer than the target, by Erlang C with Allen and Cunneen's variability.
@@ -377,7 +345,7 @@ pub struct NodesInAll {
     pub simple_kept: u64,
     /// Pools that are judged.
     pub pools: u64,
-    /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityAnswer::wronged_in_one_pool`] says who would wait longer there.
+    /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityBody::wronged_in_one_pool`] says who would wait longer there.
     pub needed_in_one_pool: Option<u32>,
     /// Nodes in all, needed or as today in pools that are not judged, if jobs may pass one that does not fit (`--scan skip`); none but where a strict order is replayed that nobody named and the record does not tell.
     pub in_all_if_passed: Option<u64>,
@@ -393,19 +361,16 @@ pub struct TargetOfWaits {
 }
 
 /// The answer.
+pub type CapacityAnswer = Answer<CapacityTrial, CapacityBody>;
+
+/// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CapacityAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What has to be known before anything else, in words: that the replay is far from the record, what is left out of it, that its nodes are a guess. Empty where there is nothing of the kind.
-    pub cautions: Vec<String>,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
-    /// What of that is taken for granted of the nodes, and is told with what is emitted.
+pub struct CapacityBody {
+    /// What of the notes is taken for granted of the nodes, and is told with what is emitted.
     pub assumed: Vec<String>,
     /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and nothing is advised.
+    #[serde(skip)]
+    #[schemars(skip)]
     pub sizes_unknown: bool,
     /// The target.
     pub target: TargetOfWaits,
@@ -427,8 +392,10 @@ pub struct CapacityAnswer {
     pub judged_from: String,
     /// VCs that would wait longer in one pool, of today's nodes or of those needed in it, than on the nodes that they have, by the rule of `plan queues` on the judged jobs, which refuses such a pool. Empty where it wrongs none, or was not sized.
     pub wronged_in_one_pool: Vec<String>,
-    /// The test on later days.
-    pub held_out: CapacityHeldOut,
+    /// One pool of all VCs on later windows; `null` where it was not sized, or no window tests it.
+    pub in_one_pool: Option<PoolTests>,
+    /// Pools in windows that are no tests.
+    pub unjudged: Vec<UnjudgedPools>,
     /// What other numbers of nodes do.
     pub curve: Vec<CapacityPoint>,
     /// When today's nodes break the target.
@@ -440,14 +407,6 @@ pub struct CapacityAnswer {
     /// Which kinds of nodes to have, if kinds were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<MixAnswer>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// How sure it is, also where it changes nothing.
-    pub assurance: Assurance,
-    /// The recommendation, if a change is worth it.
-    pub recommendation: Option<Recommendation>,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
     /// Why nothing may be written of it; `None` if it may.
     #[serde(skip)]
     #[schemars(skip)]
@@ -487,139 +446,134 @@ pub fn first_test_ms(loaded: &Loaded, eval_from_ms: Option<i64>) -> Result<i64> 
     Ok(origin_ms + windows.iter().map(|(from, _)| *from).min().unwrap_or(0))
 }
 
-impl CapacityAnswer {
-    /// Plans the nodes of a loaded trace. `watch` is told [`steps`] times, or less often where parts have no nodes.
-    ///
-    /// # Errors
-    /// If too few jobs are there to plan on or to test with, or the policy does not go with the workload.
-    pub fn of(
-        trace: &Trace,
-        loaded: &Loaded,
-        title: String,
-        request: &CapacityRequest,
-        watch: &dyn Watch,
-    ) -> Result<Self> {
-        request.policy.validate(&loaded.workload)?;
-        if let Some(vc) = loaded.cluster.with_cells() {
-            return Err(Error::cluster(format!(
-                "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
-                vc.name
-            )));
-        }
-        let with = (&request.policy, &request.target);
-        let end = end_of(loaded);
-        let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
-        let windows = heldout::test(loaded, with, (eval_from, end), watch)?;
-        if windows.iter().all(|window| window.parts.is_empty()) {
-            return Err(Error::no_jobs(
-                "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
-                 --eval-from, a longer --target-p95, or more days"
-                    .to_owned(),
-            ));
-        }
-        let growth = request.growth.as_ref();
-        let draws = forward::draws(loaded, growth)?;
-        let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), watch)?;
-        let fidelity = met((&loaded.workload, loaded.nodes_of_record()), &request.policy, &loaded.recorded_start_ms)?;
-        let in_all_if_passed = if request.asks_if_passed() {
-            let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
-            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), watch)?;
-            Some(passed.iter().map(|part| u64::from(part.value())).sum())
-        } else {
-            None
-        };
-        let judged = || parts.iter().filter(|part| part.needed.is_some());
-        let in_all = NodesInAll {
-            now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
-            needed: parts.iter().filter_map(|part| part.needed).map(|needed| u64::from(needed.value)).sum(),
-            not_judged: parts
-                .iter()
-                .filter(|part| part.needed.is_none())
-                .map(|part| u64::from(part.part.nodes()))
-                .sum(),
-            recommended: parts.iter().map(|part| u64::from(part.recommended)).sum(),
-            simple: judged().map(|part| u64::from(part.simple.0)).sum(),
-            simple_kept: judged().filter(|part| part.simple.1).count() as u64,
-            pools: judged().count() as u64,
-            needed_in_one_pool: None,
-            in_all_if_passed,
-        };
-        let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
-        let pool = match &request.growth {
-            None if loaded.cluster.pools.len() > 1 => pooled(loaded, with, end, guess)?,
-            _ => None,
-        };
-        let tested_pool = match &pool {
-            Some(_) => row::in_one_pool(&super::pooled::test(loaded, with, (eval_from, end))?),
-            None => None,
-        };
-        let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
-        let mix = match &request.kinds {
-            None => None,
-            Some(kinds) => {
-                let of = (parts.as_slice(), windows.as_slice(), end);
-                Some(MixAnswer::of(loaded, kinds, with, &draws, of, watch)?)
-            }
-        };
-        let zone = Zone::named(&trace.zone)?;
-        let origin_ms = loaded.workload.origin_ms;
-        let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
-        // What the ground lacks comes first: a replay may be far from the record for want of it.
-        let cautions = loaded.cautions.iter().cloned().chain(fidelity.reservation(&request.policy));
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            cautions: cautions.chain(grown.as_ref().and_then(GrownBy::caution)).collect(),
-            notes: row::notes(loaded, request, &parts, heldout::left_out(end, eval_from)),
-            assumed: loaded.assumed.clone(),
-            sizes_unknown: loaded.of_another_time.is_some(),
-            target: TargetOfWaits {
-                p95_wait_s: request.target.all_s,
-                by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
-            },
-            policy: request.policy.describe(),
-            resource: loaded.resource,
-            growth: grown,
-            fidelity,
-            nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
-            in_all: NodesInAll { needed_in_one_pool: pool.as_ref().map(|pool| pool.needed), ..in_all },
-            wronged_in_one_pool: pool.map_or_else(Vec::new, |pool| pool.wronged),
-            held_out: CapacityHeldOut { in_one_pool: tested_pool, ..row::held_out(&windows, &day) },
-            curve: row::curve(&parts),
-            until_break: row::until_break(loaded, &parts, end, &day),
-            theory: parts.iter().flat_map(row::theory).collect(),
-            faults: request.faults.as_ref().map(|asked| {
-                let cluster_nodes = u32::try_from(in_all.recommended).unwrap_or(u32::MAX);
-                let costs = asked.costs;
-                FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
-            }),
-            mix,
-            judged: row::judged(&parts),
-            judged_from: day(heldout::warmed_up(end)),
-            action: String::new(),
-            assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),
-            recommendation: None,
-            sources: trace.sources.clone(),
-            unproven: None,
-            sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
-        };
-        answer.action = answer.act();
-        answer.unproven = answer.unproven(&parts);
-        answer.assurance = answer.assured();
-        // What the test found stands behind what the ground lacks.
-        answer.cautions.extend(answer.cautions_of_the_test());
-        answer.recommendation = answer.recommend(&parts).filter(|_| !answer.sizes_unknown);
-        Ok(answer)
+/// Plans the nodes of a loaded trace. `watch` is told [`steps`] times, or less often where parts have no nodes.
+///
+/// # Errors
+/// If too few jobs are there to plan on or to test with, or the policy does not go with the workload.
+pub fn plan(
+    trace: &Trace,
+    loaded: &Loaded,
+    title: String,
+    request: &CapacityRequest,
+    watch: &dyn Watch,
+) -> Result<CapacityAnswer> {
+    request.policy.validate(&loaded.workload)?;
+    if let Some(vc) = loaded.cluster.with_cells() {
+        return Err(Error::cluster(format!(
+            "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
+            vc.name
+        )));
     }
+    let with = (&request.policy, &request.target);
+    let end = end_of(loaded);
+    let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
+    let windows = heldout::test(loaded, with, (eval_from, end), watch)?;
+    if windows.iter().all(|window| window.parts.is_empty()) {
+        return Err(Error::no_jobs(
+            "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
+             --eval-from, a longer --target-p95, or more days"
+                .to_owned(),
+        ));
+    }
+    let growth = request.growth.as_ref();
+    let draws = forward::draws(loaded, growth)?;
+    let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), watch)?;
+    let fidelity = met((&loaded.workload, loaded.nodes_of_record()), &request.policy, &loaded.recorded_start_ms)?;
+    let in_all_if_passed = if request.asks_if_passed() {
+        let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
+        let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), watch)?;
+        Some(passed.iter().map(|part| u64::from(part.value())).sum())
+    } else {
+        None
+    };
+    let judged = || parts.iter().filter(|part| part.needed.is_some());
+    let in_all = NodesInAll {
+        now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
+        needed: parts.iter().filter_map(|part| part.needed).map(|needed| u64::from(needed.value)).sum(),
+        not_judged: parts.iter().filter(|part| part.needed.is_none()).map(|part| u64::from(part.part.nodes())).sum(),
+        recommended: parts.iter().map(|part| u64::from(part.recommended)).sum(),
+        simple: judged().map(|part| u64::from(part.simple.0)).sum(),
+        simple_kept: judged().filter(|part| part.simple.1).count() as u64,
+        pools: judged().count() as u64,
+        needed_in_one_pool: None,
+        in_all_if_passed,
+    };
+    let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
+    let pool = match &request.growth {
+        None if loaded.cluster.pools.len() > 1 => pooled(loaded, with, end, guess)?,
+        _ => None,
+    };
+    let tested_pool = match &pool {
+        Some(_) => row::in_one_pool(&super::pooled::test(loaded, with, (eval_from, end))?),
+        None => None,
+    };
+    let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
+    let zone = Zone::named(&trace.zone)?;
+    let origin_ms = loaded.workload.origin_ms;
+    let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
+    // What the ground lacks comes first: a replay may be far from the record for want of it.
+    let mut cautions: Vec<String> =
+        loaded.cautions.iter().cloned().chain(fidelity.reservation(&request.policy)).collect();
+    cautions.extend(grown.as_ref().and_then(GrownBy::caution));
+    let notes = row::notes(loaded, request, &parts, heldout::left_out(end, eval_from));
+    let trial = row::trial(&windows, &day)?;
+    let mix = match &request.kinds {
+        None => None,
+        Some(kinds) => {
+            let of = (parts.as_slice(), windows.as_slice(), end);
+            Some(MixAnswer::of(loaded, kinds, with, &draws, of, (&day, watch))?)
+        }
+    };
+    let mut body = CapacityBody {
+        assumed: loaded.assumed.clone(),
+        sizes_unknown: loaded.of_another_time.is_some(),
+        target: TargetOfWaits {
+            p95_wait_s: request.target.all_s,
+            by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
+        },
+        policy: request.policy.describe(),
+        resource: loaded.resource,
+        growth: grown,
+        fidelity,
+        nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
+        in_all: NodesInAll { needed_in_one_pool: pool.as_ref().map(|pool| pool.needed), ..in_all },
+        wronged_in_one_pool: pool.map_or_else(Vec::new, |pool| pool.wronged),
+        in_one_pool: tested_pool,
+        unjudged: row::unjudged(&windows, &day),
+        curve: row::curve(&parts),
+        until_break: row::until_break(loaded, &parts, end, &day),
+        theory: parts.iter().flat_map(row::theory).collect(),
+        faults: request.faults.as_ref().map(|asked| {
+            let cluster_nodes = u32::try_from(in_all.recommended).unwrap_or(u32::MAX);
+            let costs = asked.costs;
+            FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
+        }),
+        mix,
+        judged: row::judged(&parts),
+        judged_from: day(heldout::warmed_up(end)),
+        unproven: None,
+        sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
+    };
+    body.unproven = body.unproven(&parts);
+    let sure = body.assured(&trial, &cautions);
+    // What the test found stands behind what the ground lacks.
+    cautions.extend(body.cautions_of_the_test(&trial));
+    let change = body.change(&trial, &parts, sure.clone()).filter(|_| !body.sizes_unknown);
+    let verdict = match (&change, body.sizes_unknown) {
+        (_, true) => Verdict::SizesUnknown,
+        (Some(_), false) => Verdict::Advised,
+        (None, false) => Verdict::NothingBetter,
+    };
+    let advice = change.map_or(Advice::Stay(Some(sure)), |change| Advice::Change(Box::new(change)));
+    let action = body.act();
+    let head = Head { schema: SCHEMA, title, cautions, notes, sources: trace.sources.clone() };
+    Ok(answer(head, trial, body, (verdict, action), advice))
+}
 
+impl CapacityBody {
     /// Why nothing may be written that a site applies; `None` if it may.
     pub fn refused(&self) -> Option<String> {
         self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned()).or_else(|| self.unproven.clone())
-    }
-
-    /// A rule over all windows.
-    pub fn rule(&self, by: NodesBy) -> Option<&RuleOverWindows> {
-        self.held_out.by.iter().find(|rule| rule.by == by)
     }
 }
 

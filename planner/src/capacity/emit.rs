@@ -14,19 +14,19 @@ use tracecast_analytics::schema::Resource;
 use super::answer::CapacityAnswer;
 use super::part::Part;
 use crate::error::{Error, Result};
-use crate::plan::Emitted;
-use crate::plan::emitted::comments;
+use crate::plan::emit::comments;
 use crate::plan::slug::{is_taken, slug};
+use crate::plan::{Assurance, Emitted};
 use crate::replay::input::cluster_file::sized;
 use crate::sim::{Group, HostRoom};
 
 fn head(answer: &CapacityAnswer) -> String {
     let mut lines: Vec<String> =
         answer.cautions.iter().chain([&answer.action]).map(|said| said.replace("**", "")).collect();
-    lines.push(answer.assurance.sentence());
-    lines.extend(answer.assumed.iter().cloned());
+    lines.extend(answer.assurance.as_ref().map(Assurance::sentence));
+    lines.extend(answer.body.assumed.iter().cloned());
     lines.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
-    if answer.shares_first() {
+    if answer.body.shares_first() {
         lines.push("This file is the other way: each VC keeps nodes of its own, and all that are to be bought stand in it. The files of `plan queues` let the VCs share.".to_owned());
     }
     comments("#", &lines)
@@ -44,8 +44,9 @@ struct Written<'a> {
 
 /// What is recommended: the mix, if kinds were given and it is advised.
 fn written(answer: &CapacityAnswer) -> Vec<Written<'_>> {
-    match answer.mix.as_ref().filter(|mix| mix.is_advised()) {
+    match answer.body.mix.as_ref().filter(|mix| mix.is_advised()) {
         None => answer
+            .body
             .sized
             .iter()
             .map(|(part, nodes)| Written { part, counts: part.counts(*nodes), all: true, apart: None })
@@ -78,7 +79,7 @@ fn for_whom(part: &Part, classes: &[SizeClass], more: &str) -> String {
 /// The cluster with the recommended nodes, as `--cluster` takes it.
 pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     let mut text = head(answer);
-    if answer.mix.as_ref().is_some_and(super::mix::MixAnswer::is_advised) {
+    if answer.body.mix.as_ref().is_some_and(super::mix::MixAnswer::is_advised) {
         text.push_str("# Nodes have no speed here: a replay of this file has today's runs on every kind.\n");
     }
     for (at, of) in written(answer).iter().enumerate() {
@@ -123,10 +124,10 @@ fn host(host: HostRoom) -> String {
 /// # Errors
 /// If the nodes have no GPUs, or a VC or a GPU type has no name that Slurm takes, or two pools get the same one.
 pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
-    if answer.resource != Resource::Gpus {
+    if answer.body.resource != Resource::Gpus {
         return Err(Error::malformed(
             "resource for NodeName lines",
-            answer.resource.many().to_owned(),
+            answer.body.resource.many().to_owned(),
             "the lines count GPUs; take --emit cluster, or --resource gpus if the jobs have any".to_owned(),
         ));
     }

@@ -21,7 +21,8 @@ pub mod part;
 mod pooled;
 pub mod rule;
 pub mod search;
+pub mod tests_kept;
 
-pub use answer::{AskedOfFaults, CapacityAnswer, CapacityRequest, GrownBy};
+pub use answer::{AskedOfFaults, CapacityRequest, GrownBy};
 pub use heldout::NodesBy;
 pub use mix::{MixBy, NodeKinds};

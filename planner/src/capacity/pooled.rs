@@ -161,7 +161,7 @@ mod tests {
     use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 
     use super::*;
-    use crate::capacity::CapacityAnswer;
+    use crate::capacity::answer::{CapacityAnswer, of_ten_minutes, report};
     use crate::sim::{Cluster, Scan, Shape, Workload};
 
     /// A job of each of two VCs with a node of 8 GPUs every 10 min over four days: `a` asks for 6 GPUs and `runs_min`, `b` for 6 GPUs and 5 min.
@@ -216,17 +216,20 @@ mod tests {
         let vcs = [("a", 1, 8), ("c", 1, 8), ("b", 1, 8)];
         let cluster = Cluster::of_vcs(if with_b { &vcs } else { &vcs[..2] });
         let loaded = Loaded { recorded_start_ms: vec![None; workload.len()], cluster, workload, ..Loaded::default() };
-        CapacityAnswer::of_ten_minutes(&loaded)
+        of_ten_minutes(&loaded)
     }
 
     /// Found by a newcomer: the answer sent its reader to a pool that `plan queues` refuses.
     #[test]
     fn a_pool_that_wrongs_a_vc_is_told_and_not_advised() {
         let answer = bursts(true);
-        assert_eq!((answer.in_all.now, answer.in_all.needed, answer.in_all.needed_in_one_pool), (3, 17, Some(9)));
-        assert_eq!(answer.wronged_in_one_pool, ["b"]);
+        assert_eq!(
+            (answer.body.in_all.now, answer.body.in_all.needed, answer.body.in_all.needed_in_one_pool),
+            (3, 17, Some(9))
+        );
+        assert_eq!(answer.body.wronged_in_one_pool, ["b"]);
         assert!(answer.action.starts_with("**Buy 14 nodes**: a 7, c 7."), "{}", answer.action);
-        let said = answer.report().summary.join(" ");
+        let said = report(&answer).summary.join(" ");
         assert!(
             said.contains(
                 "One pool of all VCs, without shares, would need 9. **It is not advised**: b would wait longer"
@@ -243,15 +246,15 @@ mod tests {
     #[test]
     fn a_pool_that_wrongs_nobody_comes_before_nodes_are_bought() {
         let answer = bursts(false);
-        assert_eq!((answer.in_all.needed_in_one_pool, answer.wronged_in_one_pool.len()), (Some(8), 0));
+        assert_eq!((answer.body.in_all.needed_in_one_pool, answer.body.wronged_in_one_pool.len()), (Some(8), 0));
         let share = "**Let the VCs share nodes before you buy any**: in one pool 8 nodes keep the target, and there are 2, so 6 would still be to buy.";
         assert!(answer.action.starts_with(share), "{}", answer.action);
-        assert!(!answer.report().summary.join(" ").contains("would need"));
+        assert!(!report(&answer).summary.join(" ").contains("would need"));
         // What is advised leads the effects, and what the tests are of is said.
         let advised = answer.recommendation.unwrap();
         let nodes: Vec<(&str, f64)> = advised.effects.iter().map(|of| (of.what.as_str(), of.change)).take(2).collect();
         assert_eq!(nodes, [("Nodes to buy, in one pool", 6.0), ("Nodes, each VC on its own", 14.0)]);
-        let tests = answer.held_out.in_one_pool.unwrap();
+        let tests = answer.body.in_one_pool.unwrap();
         // Each day is like the others, so what was enough before is enough later, and wrongs nobody.
         assert_eq!((tests.windows, tests.kept, tests.wronged.len()), (3, 3, 0));
         assert_eq!((tests.nodes, tests.oracle), (8.0, 8.0));

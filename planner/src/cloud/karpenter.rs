@@ -16,7 +16,7 @@ use super::job::Holding;
 use super::plan::CloudPlanAnswer;
 use crate::market::zone::{infra, region_of};
 use crate::plan::Emitted;
-use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};
+use crate::plan::emit::karpenter::{FILL_IN, NodeClass, NodePool, POOLS, within};
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -122,7 +122,7 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
     };
     let pool = NodePool {
         name,
-        weight: if spot { 100u32.saturating_sub(turn).max(2) } else { 1 },
+        weight: Some(if spot { 100u32.saturating_sub(turn).max(2) } else { 1 }),
         spot,
         requirements,
         gpus: match instance {
@@ -132,6 +132,8 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
         taint: Some(TAINT),
         stays: true,
         class,
+        empty_after: "5m".to_owned(),
+        budgets: Vec::new(),
     };
     (about, pool.object())
 }

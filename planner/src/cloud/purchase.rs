@@ -22,7 +22,7 @@ use crate::cloud::zones::plan::ZonesNow;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::Emitted;
-use crate::plan::emitted::{number, table};
+use crate::plan::emit::{number, table};
 use crate::plan::interval::average;
 
 /// An amount to expect: its mean, and where single windows lie.

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::{OfferPool, Offers};
 use crate::market::predicted::{predictions, within_twice};
-use crate::plan::answer::{Answer, Head, answer};
+use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::trial::Trial;
 use crate::plan::verdict::{Verdict, judge};
 use crate::plan::waits::WaitSummary;
@@ -287,7 +287,7 @@ impl NextDay {
 pub type DeferTrial = Trial<DeferRule, DeferFigures, DeferInWindow>;
 
 /// The answer.
-pub type DeferAnswer = Answer<DeferRule, DeferFigures, DeferInWindow, DeferBody>;
+pub type DeferAnswer = Answer<DeferTrial, DeferBody>;
 
 /// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -495,6 +495,6 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);
-    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
-    Ok(answer(head, trial, body, (verdict, action), change))
+    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), advice))
 }

@@ -16,7 +16,7 @@ use super::answer::{DeferAim, DeferAnswer, NextDay, NextLimit, NextTable, NextWa
 use super::job::{DeferClassBy, RUNS_MS, runs_in_words};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::comments;
+use crate::plan::emit::comments;
 
 /// What marks a job that waits.
 const MARK: &str = "tracecast-defer";

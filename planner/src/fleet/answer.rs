@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::purchase::BoughtAs;
 use crate::market::supply::SupplyOptions;
-use crate::plan::answer::{Answer, Head, answer};
+use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::checkpoint::CheckpointCosts;
 use crate::plan::money::MONTH_H;
 use crate::plan::trial::{Priced, Roles, Trial};
@@ -187,7 +187,7 @@ pub struct FleetBuying {
 pub type FleetTrial = Trial<FleetRule, FleetFigures, FleetInWindow>;
 
 /// The answer.
-pub type FleetAnswer = Answer<FleetRule, FleetFigures, FleetInWindow, FleetBody>;
+pub type FleetAnswer = Answer<FleetTrial, FleetBody>;
 
 /// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -331,8 +331,8 @@ pub fn plan(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetR
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);
-    let change = (verdict == Verdict::Advised).then(|| advise::change(&trial, &body));
-    Ok(answer(head, trial, body, (verdict, action), change))
+    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
 /// GPU-hours that wait by which rules may differ.
@@ -375,7 +375,7 @@ fn tested_on(
             },
         }
     };
-    Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split, day)
+    Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split.stretches(day))
 }
 
 /// What was assumed, in words.

@@ -14,9 +14,9 @@ use super::answer::{FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::market::purchase::BoughtAs;
 use crate::plan::Emitted;
-use crate::plan::emitted::{number, table};
-use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};
-use crate::plan::slug::slug;
+use crate::plan::emit::karpenter::{FILL_IN, NodeClass, NodePool, POOLS, within};
+use crate::plan::emit::{number, table};
+use crate::plan::slug::slugs;
 use crate::yaml::stream;
 
 /// The taint of spot nodes: only pods that tolerate it run there.
@@ -67,37 +67,24 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
 /// If a GPU type has no name that Kubernetes takes, two have the same one, or a pool would hold instances of several providers.
 pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
     let mut documents = Vec::new();
-    let mut names: Vec<String> = Vec::new();
     let mut gpus: Vec<&str> = Vec::new();
     for row in &answer.body.mix {
         if !gpus.contains(&row.gpu.as_str()) {
             gpus.push(&row.gpu);
         }
     }
-    for gpu in gpus {
-        let refused = |what: String| Err(Error::NotEmitted(what));
-        let Some(name) = slug(gpu) else {
-            return refused(format!(
-                "GPU {gpu:?} has no name that Kubernetes takes; rename it with letters and digits"
-            ));
-        };
-        if names.contains(&name) {
-            return refused(format!(
-                "GPU {gpu:?} would be called {name} in Kubernetes, as another is; rename one of them"
-            ));
-        }
+    for (gpu, name) in gpus.iter().zip(slugs("GPU", gpus.iter().copied())?) {
         for (how, weight) in [(BoughtAs::Reserved, 100), (BoughtAs::Spot, 50), (BoughtAs::OnDemand, 10)] {
             let rows: Vec<&FleetMixRow> = answer
                 .body
                 .mix
                 .iter()
-                .filter(|row| row.gpu == gpu && row.how == how && row.peak_instances > 0.0)
+                .filter(|row| row.gpu == *gpu && row.how == how && row.peak_instances > 0.0)
                 .collect();
             if !rows.is_empty() {
                 documents.push(pool(&name, how, weight, &rows)?);
             }
         }
-        names.push(name);
     }
     if documents.is_empty() {
         return Err(Error::NotEmitted("the mix rents nothing, so there is no node pool to write".to_owned()));
@@ -156,7 +143,7 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
     let about = format!("{about}\n{types} {}", class.to_do());
     let pool = NodePool {
         name: format!("{name}-{suffix}"),
-        weight,
+        weight: Some(weight),
         spot: how == BoughtAs::Spot,
         requirements,
         gpus: Some(limit),
@@ -164,6 +151,8 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
         taint: (how == BoughtAs::Spot).then_some(SPOT_TAINT),
         stays: false,
         class,
+        empty_after: "5m".to_owned(),
+        budgets: Vec::new(),
     };
     Ok((about, pool.object()))
 }

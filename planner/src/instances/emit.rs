@@ -11,8 +11,8 @@ use super::option::RentMarket;
 use crate::error::Result;
 use crate::market::zone::infra;
 use crate::plan::Emitted;
-use crate::plan::emitted::{table, task, task_names};
-use crate::plan::node_pool::FILL_IN;
+use crate::plan::emit::karpenter::FILL_IN;
+use crate::plan::emit::{table, task, task_names};
 
 /// The list: `instances.csv`, with a line for each job, one that has no way among them.
 ///

@@ -9,19 +9,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracecast_analytics::ingest::slurm::hostlist;
-
 use super::answer::MigAnswer;
 use super::emit::{self, MigSite};
 use crate::error::Result;
-use crate::own_files::{Conf, ConfLine, Gres, OwnFile, Patch, SlurmFiles};
+use crate::plan::emit::own::{OwnFile, Patch};
+use crate::plan::emit::slurm::hosts::{list, names};
+use crate::plan::emit::slurm::{Conf, ConfLine, Gres, SlurmFiles};
 use crate::replay::input::plain_type;
 
 /// What was done, or why not.
 type Told<T> = std::result::Result<T, String>;
 
-/// Nodes that the name of a line may stand for at most.
-const MOST_NODES: usize = 100_000;
 /// Keys of a line of nodes that have a value for each of them.
 const OF_EACH: [&str; 4] = ["NodeHostname", "NodeAddr", "Port", "BcastAddr"];
 /// What the patch alone does not do.
@@ -54,17 +52,6 @@ struct Nodes {
     get: Vec<Option<usize>>,
 }
 
-fn names(text: &str) -> Vec<String> {
-    hostlist::expand(text, MOST_NODES).unwrap_or_else(|_| vec![text.to_owned()])
-}
-
-/// Names as a list that stands for them in this order.
-fn list(names: &[String]) -> String {
-    let short = hostlist::compress(names);
-    let same = hostlist::expand(&short, MOST_NODES).is_ok_and(|found| found == names);
-    if same { short } else { names.join(",") }
-}
-
 /// Whether a type is the plan's GPU, or a slice of it (`a100_3g.20gb`).
 fn is_meant(of: &str, gpu: &str) -> bool {
     let whole = |text: &str| plain_type(text) == plain_type(gpu);
@@ -83,8 +70,7 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32) -> Vec<Nodes
     let mut lines: Vec<(usize, String, String, bool)> = Vec::new();
     for (file, (_, conf)) in editing.files.iter().enumerate() {
         lines.extend(conf.lines().iter().filter_map(|line| {
-            let (nodes, gres) = (conf.get(line, "NodeName")?.to_owned(), conf.get(line, "Gres")?.to_owned());
-            Some((file, nodes, gres, line.is_odd()))
+            Some((file, line.get("NodeName")?.to_owned(), line.get("Gres")?.to_owned(), line.is_divided))
         }));
     }
     let mut found = Vec::new();
@@ -127,13 +113,13 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32) -> Vec<Nodes
 /// Why `gres.conf` cannot let NVML find the slices of some of these nodes; none where it can.
 fn refused(conf: &Conf, of: &Nodes) -> Option<String> {
     let ours: BTreeSet<&String> = of.names.iter().collect();
-    for line in conf.lines() {
-        let name = conf.get(&line, "Name").unwrap_or_default();
-        let Some(nodes) = conf.get(&line, "NodeName") else {
+    for (at, line) in conf.lines().iter().enumerate() {
+        let name = line.get("Name").unwrap_or_default();
+        let Some(nodes) = line.get("NodeName") else {
             if ["gpu", "shard", "mps"].iter().any(|kind| name.eq_ignore_ascii_case(kind)) {
                 return Some(format!(
                     "gres.conf has `{}` for all nodes; give it the NodeName of those that keep whole GPUs",
-                    conf.copy(&line)
+                    conf.copy(at)
                 ));
             }
             continue;
@@ -141,14 +127,14 @@ fn refused(conf: &Conf, of: &Nodes) -> Option<String> {
         if !names(nodes).iter().any(|node| ours.contains(node)) {
             continue;
         }
-        let why = if line.is_odd() {
+        let why = if line.is_divided {
             "which goes on in the next line"
         } else if ["shard", "mps"].iter().any(|kind| name.eq_ignore_ascii_case(kind)) {
             "of whole GPUs; take it out first"
         } else {
             continue;
         };
-        return Some(format!("gres.conf has `{}`, {why}", conf.copy(&line)));
+        return Some(format!("gres.conf has `{}`, {why}", conf.copy(at)));
     }
     None
 }
@@ -208,10 +194,10 @@ fn parts(of: &Nodes, wanted: &[Wanted]) -> Vec<Part> {
 }
 
 /// What the keys with a value for each node are for some of them; the key that cannot be divided, if there is one.
-fn of_each(conf: &Conf, line: &ConfLine, all: &[String], some: &[String]) -> Told<Vec<(&'static str, String)>> {
+fn of_each(line: &ConfLine, all: &[String], some: &[String]) -> Told<Vec<(&'static str, String)>> {
     let mut found = Vec::new();
     for key in OF_EACH {
-        let Some(value) = conf.get(line, key) else { continue };
+        let Some(value) = line.get(key) else { continue };
         let values = names(value);
         if values.len() == 1 {
             continue;
@@ -230,30 +216,25 @@ fn of_each(conf: &Conf, line: &ConfLine, all: &[String], some: &[String]) -> Tol
 fn divide(editing: &mut SlurmFiles<'_>, of: &Nodes, wanted: &[Wanted]) -> Told<BTreeSet<String>> {
     let parts = parts(of, wanted);
     let Some((_, conf)) = editing.files.get_mut(of.file) else { return Ok(BTreeSet::new()) };
-    let with = [("NodeName", of.written.as_str())];
-    let Some(line) = conf.line(&with) else { return Ok(BTreeSet::new()) };
+    let Some(at) = conf.find(&[("NodeName", of.written.as_str())]) else { return Ok(BTreeSet::new()) };
+    let Some(line) = conf.lines().get(at) else { return Ok(BTreeSet::new()) };
     let mut keys: Vec<Vec<(&str, String)>> = Vec::new();
     for part in &parts {
-        let mut own = if parts.len() > 1 { of_each(conf, &line, &of.names, &part.names)? } else { Vec::new() };
+        let mut own = if parts.len() > 1 { of_each(line, &of.names, &part.names)? } else { Vec::new() };
         own.push(("Gres", part.gres.clone()));
-        // The last, as the line is found by it.
         own.extend((parts.len() > 1).then(|| ("NodeName", list(&part.names))));
         keys.push(own);
     }
     // The last part first, as each comes right behind the line.
     for own in keys.iter().skip(1).rev() {
-        let mut copy = Conf { text: conf.copy(&line) };
+        let mut copy = Conf::read(&conf.copy(at));
         for (key, value) in own {
-            if let Some(line) = copy.lines().first() {
-                copy.set(line, key, value);
-            }
+            copy.set(0, key, value);
         }
-        conf.insert(Some(&line), &copy.text);
+        conf.insert(Some(at), copy.text());
     }
     for (key, value) in keys.first().into_iter().flatten() {
-        if let Some(line) = conf.line(&with) {
-            conf.set(&line, key, value);
-        }
+        conf.set(at, key, value);
     }
     for part in parts.iter().filter(|part| part.gres != of.gres) {
         let target = part.of.and_then(|at| wanted.get(at));
@@ -271,11 +252,11 @@ fn devices(editing: &mut SlurmFiles<'_>, file: usize, cut: &BTreeSet<String>) {
     let (mut all_find, mut finding) = (false, BTreeSet::new());
     let mut at = 0;
     while let Some((_, conf)) = editing.files.get_mut(file) {
-        let Some(line) = conf.lines().into_iter().nth(at) else { break };
+        let Some(line) = conf.lines().get(at) else { break };
         at += 1;
-        let is_gpu = conf.get(&line, "Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu"));
-        let finds = conf.get(&line, "AutoDetect").map(|by| by.eq_ignore_ascii_case("nvml"));
-        let Some(written) = conf.get(&line, "NodeName").map(str::to_owned) else {
+        let is_gpu = line.get("Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu"));
+        let finds = line.get("AutoDetect").map(|by| by.eq_ignore_ascii_case("nvml"));
+        let Some(written) = line.get("NodeName").map(str::to_owned) else {
             all_find = finds.unwrap_or(all_find);
             continue;
         };
@@ -288,14 +269,14 @@ fn devices(editing: &mut SlurmFiles<'_>, file: usize, cut: &BTreeSet<String>) {
         if !(is_gpu || finds.is_some()) || kept.len() == on.len() {
             continue;
         }
-        let copy = conf.copy(&line);
         if kept.is_empty() {
-            conf.remove(&line);
             at -= 1;
+            let copy = conf.copy(at);
+            conf.remove(at);
             editing.tell(file, "line", (Some(&copy), "none"), why);
         } else {
             let kept = list(&kept);
-            conf.set(&line, "NodeName", &kept);
+            conf.set(at - 1, "NodeName", &kept);
             editing.tell(file, "NodeName of whole GPUs", (Some(&written), &kept), why);
         }
     }
@@ -409,7 +390,7 @@ mod tests {
         let files = [own("slurm.conf", slurm), own("gres.conf", gres)];
         let mut editing = SlurmFiles::of(&files);
         let is_in = put_in(&mut editing, "a100", 8, &mut wanted(all));
-        let text = |at: usize| editing.files[at].1.text.clone();
+        let text = |at: usize| editing.files[at].1.text().to_owned();
         let (slurm, gres) = (text(0), text(1));
         (slurm, gres, editing.patch(Vec::new(), STEPS).whole_or_told(is_in))
     }

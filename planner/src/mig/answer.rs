@@ -1,4 +1,4 @@
-//! The answer of `plan mig`, as JSON (`plan-mig/1`).
+//! The answer of `plan mig`, as JSON (`plan-mig/2`).
 //!
 //! The **plan** takes the speed of a job type on a slice as it was measured, and forecasts it where it was not. Beside it stand every job on a whole GPU and the best partition that all GPUs
 //! have. The **test** asks what plans are worth where nothing was measured: the speeds of each family are forecast without any step time of it, rules choose fleets by that, and what was
@@ -25,18 +25,20 @@ use super::gpu::MigGpu;
 use super::partition::full;
 use super::rule::{MigFleet, MigQuestion, MigRequest, MigRule, MigTried};
 use super::speed::{MigEvidence, SpeedBasis, SpeedBelief};
-use super::study::{MigJobs, MigReplayed, MigStudy, MigStudyRequest, MigTypes};
+use super::study::{MigChosen, MigJobs, MigReplayed, MigStudy, MigStudyRequest, MigTypes};
 use crate::error::{Error, Result};
 use crate::one_gpu::OneGpuJobs;
-use crate::plan::Recommendation;
+use crate::plan::answer::{Advice, Answer, Head, answer};
+use crate::plan::verdict::{Verdict, uncounted};
 
 mod advise;
 mod render;
 
 pub(super) use advise::jobs;
+pub use render::report;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "plan-mig/1";
+pub const SCHEMA: &str = "plan-mig/2";
 
 /// A profile of the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -127,13 +129,21 @@ pub struct MigTested {
     pub rules: Vec<MigTried>,
 }
 
-/// The answer.
+/// How the plan was tested; no amounts in windows of time, so it is no [`Trial`](crate::plan::trial::Trial).
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct MigAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
+pub struct MigTrial {
+    /// The test on families left out; none where that cannot be made, and a note says why.
+    pub tested: Option<MigTested>,
+    /// What fleets chosen on earlier jobs of the trace did to later ones; none where a demand was told.
+    pub replayed: Option<MigReplayed>,
+}
+
+/// The answer.
+pub type MigAnswer = Answer<MigTrial, MigBody>;
+
+/// What only this plan has.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigBody {
     /// The GPU.
     pub gpu: String,
     /// What Slurm calls it.
@@ -154,7 +164,7 @@ pub struct MigAnswer {
     pub load: f64,
     /// Every job type on every profile.
     pub speeds: Vec<MigSpeedRow>,
-    /// The plan.
+    /// The plan; for the jobs of a trace one partition for all, where that needs no more GPUs and is advised.
     pub plan: MigTried,
     /// Whether no fleet can be better, to a ten-thousandth.
     pub proven: bool,
@@ -164,20 +174,8 @@ pub struct MigAnswer {
     pub change: Option<MigChange>,
     /// Whole GPUs, and the best partition for all where there is one.
     pub beside: Vec<MigTried>,
-    /// The test on families left out; none where that cannot be made, and a note says why.
-    pub tested: Option<MigTested>,
-    /// What fleets chosen on earlier jobs of the trace did to later ones; none where a demand was told.
-    pub replayed: Option<MigReplayed>,
-    /// Whether to follow the plan.
-    pub followed: bool,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// The recommendation, if a change is worth it.
-    pub recommendation: Option<Recommendation>,
     /// What of the plan the patch to the user's own files leaves out, and why; empty where it holds all, or no file was named.
     pub not_in_patch: Vec<String>,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
 }
 
 /// The JSON Schema of [`MigAnswer`].
@@ -185,77 +183,103 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(MigAnswer).to_value()
 }
 
-impl MigAnswer {
-    /// Plans partitions for a demand.
-    ///
-    /// # Errors
-    /// If the table is of another GPU, or a job type is not in it or does not fit on the GPU.
-    pub fn of(
-        table: &SliceTable,
+/// Plans partitions for a demand.
+///
+/// # Errors
+/// If the table is of another GPU, or a job type is not in it or does not fit on the GPU.
+pub fn plan(
+    table: &SliceTable,
+    gpu: &'static MigGpu,
+    title: String,
+    demand: &MigDemand,
+    request: &MigRequest,
+) -> Result<MigAnswer> {
+    let evidence = MigEvidence::of(table, gpu, demand)?;
+    let profiles = (0..gpu.profiles.len()).collect();
+    let question = MigQuestion { evidence: &evidence, demand, request, profiles };
+    let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::defect("whole GPUs carry nothing".to_owned()));
+    let plan = must(question.fleet(MigRule::Plan, SpeedBelief::BestKnown)?)?;
+    let mut beside = vec![must(question.fleet(MigRule::WholeGpus, SpeedBelief::BestKnown)?)?.tried];
+    beside.extend(question.fleet(MigRule::OnePartition, SpeedBelief::BestKnown)?.map(|fleet| fleet.tried));
+    let mut notes = table.notes().to_vec();
+    let tested = tested(table, gpu, demand, request, &mut notes)?;
+    notes.extend(assumed(demand, request, &evidence, false));
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: Vec::new() };
+    let trial = MigTrial { tested, replayed: None };
+    Ok(told(head, trial, MigBody::of(gpu, demand, request, plan, beside)))
+}
+
+/// Plans partitions for the jobs of a trace: those of one GPU. One partition for all is taken where it needs no more GPUs and is advised.
+///
+/// # Errors
+/// As [`plan`], and if too few jobs lie before or after the split, or the target cannot be kept on whole GPUs.
+pub fn plan_jobs(
+    table: &SliceTable,
+    gpu: &'static MigGpu,
+    title: String,
+    trace: &Trace,
+    request: &MigRequest,
+    asked: &MigStudyRequest,
+    watch: &dyn Watch,
+) -> Result<MigAnswer> {
+    let jobs = MigJobs::of(OneGpuJobs::of(trace), &MigTypes::of(table, gpu)?, asked)?;
+    let evidence = MigEvidence::of(table, gpu, &jobs.demand)?;
+    let study = MigStudy::new(&evidence, &jobs, request, asked);
+    let not_kept = || {
+        Error::NothingToEvaluate(format!(
+            "no fleet that was tried, up to 46 times the load, keeps 95 % of the waits within {}; ask for a longer one with --target-p95",
+            format::duration(asked.target_wait_ms as f64 / 1e3)
+        ))
+    };
+    watch.more(3);
+    let found = study.from_now_on(MigRule::Plan, watch)?.ok_or_else(not_kept)?;
+    let whole = study.from_now_on(MigRule::WholeGpus, watch)?.ok_or_else(not_kept)?;
+    let one = study.from_now_on(MigRule::OnePartition, watch)?;
+    let mut beside = vec![whole.fleet.tried];
+    beside.extend(one.as_ref().map(|one| one.fleet.tried.clone()));
+    let (begins_ms, split_ms) = jobs.span_ms();
+    let replayed = study.replayed(trace.moment(&Zone::named(&trace.zone)?, split_ms, begins_ms), watch)?;
+    let asked_of = |chosen: &MigChosen| MigRequest { busy: chosen.busy, ..request.clone() };
+    let body = |chosen: MigChosen| MigBody::of(gpu, &jobs.demand, &asked_of(&chosen), chosen.fleet, beside.clone());
+    let simpler = one.filter(|one| {
+        let is_advised = || advise::judge(Some(&replayed), &body(one.clone())).0 == Verdict::Advised;
+        one.fleet.tried.gpus <= found.fleet.tried.gpus && is_advised()
+    });
+    let plan = simpler.unwrap_or(found);
+    let request = asked_of(&plan);
+    let mut notes = table.notes().to_vec();
+    let tested = tested(table, gpu, &jobs.demand, &request, &mut notes)?;
+    notes.extend(jobs.notes(asked.seed));
+    notes.push(
+        "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
+    );
+    notes.extend(assumed(&jobs.demand, &request, &evidence, true));
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: trace.sources.clone() };
+    let trial = MigTrial { tested, replayed: Some(replayed) };
+    Ok(told(head, trial, body(plan)))
+}
+
+/// The answer with what follows from the test.
+fn told(head: Head, trial: MigTrial, body: MigBody) -> MigAnswer {
+    let (verdict, why_not) = advise::judge(trial.replayed.as_ref(), &body);
+    let action = match verdict {
+        Verdict::Advised => body.act(&trial),
+        _ => format!("**Partition nothing**: with an SLO of {}, {why_not}.", format::float(body.slo, 2)),
+    };
+    let advice = match body.beside(MigRule::WholeGpus) {
+        Some(whole) if verdict == Verdict::Advised => Advice::Change(Box::new(advise::change(&trial, &body, whole))),
+        _ => Advice::Stay(uncounted(verdict)),
+    };
+    answer(head, trial, body, (verdict, action), advice)
+}
+
+impl MigBody {
+    fn of(
         gpu: &'static MigGpu,
-        title: String,
         demand: &MigDemand,
         request: &MigRequest,
-    ) -> Result<Self> {
-        let evidence = MigEvidence::of(table, gpu, demand)?;
-        let profiles = (0..gpu.profiles.len()).collect();
-        let question = MigQuestion { evidence: &evidence, demand, request, profiles };
-        let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::defect("whole GPUs carry nothing".to_owned()));
-        let plan = must(question.fleet(MigRule::Plan, SpeedBelief::BestKnown)?)?;
-        let mut beside = vec![must(question.fleet(MigRule::WholeGpus, SpeedBelief::BestKnown)?)?.tried];
-        beside.extend(question.fleet(MigRule::OnePartition, SpeedBelief::BestKnown)?.map(|fleet| fleet.tried));
-        let mut notes = table.notes().to_vec();
-        let tested = tested(table, gpu, demand, request, &mut notes)?;
-        notes.extend(assumed(demand, request, &evidence, false));
-        Ok(Self::assembled(gpu, title, demand, request, Found { plan, beside, tested, replayed: None, notes }))
-    }
-
-    /// Plans partitions for the jobs of a trace: those of one GPU.
-    ///
-    /// # Errors
-    /// As [`MigAnswer::of`], and if too few jobs lie before or after the split, or the target cannot be kept on whole GPUs.
-    pub fn of_jobs(
-        table: &SliceTable,
-        gpu: &'static MigGpu,
-        title: String,
-        trace: &Trace,
-        request: &MigRequest,
-        asked: &MigStudyRequest,
-        watch: &dyn Watch,
-    ) -> Result<Self> {
-        let jobs = MigJobs::of(OneGpuJobs::of(trace), &MigTypes::of(table, gpu)?, asked)?;
-        let evidence = MigEvidence::of(table, gpu, &jobs.demand)?;
-        let study = MigStudy::new(&evidence, &jobs, request, asked);
-        let not_kept = || {
-            Error::NothingToEvaluate(format!(
-                "no fleet that was tried, up to 46 times the load, keeps 95 % of the waits within {}; ask for a longer one with --target-p95",
-                format::duration(asked.target_wait_ms as f64 / 1e3)
-            ))
-        };
-        watch.more(3);
-        let plan = study.from_now_on(MigRule::Plan, watch)?.ok_or_else(not_kept)?;
-        let mut beside = vec![study.from_now_on(MigRule::WholeGpus, watch)?.ok_or_else(not_kept)?.fleet.tried];
-        beside.extend(study.from_now_on(MigRule::OnePartition, watch)?.map(|chosen| chosen.fleet.tried));
-        let request = MigRequest { busy: plan.busy, ..request.clone() };
-        let mut notes = table.notes().to_vec();
-        let tested = tested(table, gpu, &jobs.demand, &request, &mut notes)?;
-        notes.extend(jobs.notes(asked.seed));
-        notes.push(
-            "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
-        );
-        notes.extend(assumed(&jobs.demand, &request, &evidence, true));
-        let (begins_ms, split_ms) = jobs.span_ms();
-        let replayed = study.replayed(trace.moment(&Zone::named(&trace.zone)?, split_ms, begins_ms), watch)?;
-        let found = Found { plan: plan.fleet, beside, tested, replayed: Some(replayed), notes };
-        Ok(Self::assembled(gpu, title, &jobs.demand, &request, found))
-    }
-
-    fn assembled(
-        gpu: &'static MigGpu,
-        title: String,
-        demand: &MigDemand,
-        request: &MigRequest,
-        Found { plan, beside, tested, replayed, notes }: Found,
+        plan: MigFleet,
+        beside: Vec<MigTried>,
     ) -> Self {
         let change = change(request, &plan);
         let slowdown = |low: f64| (low > 0.0).then(|| 1.0 / low);
@@ -288,13 +312,12 @@ impl MigAnswer {
         });
         let placed: Vec<MigPlaced> = placed.collect();
         let plan = plan.tried;
-        let proven = match request.gpus {
-            Some(_) => plan.bound <= plan.progress * (1.0 + 2e-4) + 1e-6,
-            None => f64::from(plan.gpus) < plan.bound + 0.5,
-        };
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
+        let proven = plan.rule == MigRule::Plan
+            && match request.gpus {
+                Some(_) => plan.bound <= plan.progress * (1.0 + 2e-4) + 1e-6,
+                None => f64::from(plan.gpus) < plan.bound + 0.5,
+            };
+        Self {
             gpu: gpu.name.to_owned(),
             slurm_type: gpu.slurm.to_owned(),
             profiles: gpu.profiles.iter().map(profile_row).collect(),
@@ -310,16 +333,8 @@ impl MigAnswer {
             placed,
             change,
             beside,
-            tested,
-            replayed,
-            followed: false,
-            action: String::new(),
-            recommendation: None,
             not_in_patch: Vec::new(),
-            notes,
-        };
-        answer.judge();
-        answer
+        }
     }
 
     /// A fleet beside the plan.
@@ -336,15 +351,6 @@ impl MigAnswer {
     fn jobs(&self) -> f64 {
         self.demand.iter().map(|row| row.jobs).sum()
     }
-}
-
-/// What was found, before it is told.
-struct Found {
-    plan: MigFleet,
-    beside: Vec<MigTried>,
-    tested: Option<MigTested>,
-    replayed: Option<MigReplayed>,
-    notes: Vec<String>,
 }
 
 impl MigTested {

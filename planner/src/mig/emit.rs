@@ -18,7 +18,9 @@ use super::partition::WHOLE;
 use super::rule::MigPartitionRow;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
+use crate::plan::emit::kubernetes::{self, config_map};
+use crate::plan::emit::{check_gpus_per_node, check_name, check_namespace, comments};
+use crate::plan::verdict::Verdict;
 use crate::yaml::{document, stream};
 
 /// The configuration that goes back to whole GPUs, by the name that NVIDIA's own files give it.
@@ -67,7 +69,7 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
     let mut rest: Vec<(MigPartitionRow, u32)> = Vec::new();
     // Whole GPUs last, so that those which are not needed stand beside them.
     let whole = |row: &&MigPartitionRow| row.is_whole();
-    let rows = &answer.plan.partitions;
+    let rows = &answer.body.plan.partitions;
     for row in rows.iter().filter(|row| !whole(row)).chain(rows.iter().filter(whole)) {
         if row.gpus >= per_node {
             found.push((vec![(row.clone(), per_node)], row.gpus / per_node));
@@ -110,7 +112,7 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
 /// # Errors
 /// If it is not followed.
 pub fn check(answer: &MigAnswer) -> Result<()> {
-    if answer.followed { Ok(()) } else { Err(Error::NotEmitted(answer.action.replace("**", ""))) }
+    if answer.verdict == Verdict::Advised { Ok(()) } else { Err(Error::NotEmitted(answer.action.replace("**", ""))) }
 }
 
 /// What all files say first.
@@ -119,7 +121,7 @@ pub(super) fn about(answer: &MigAnswer) -> Vec<String> {
     if let Some(recommendation) = &answer.recommendation {
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
     }
-    if let Some(change) = &answer.change {
+    if let Some(change) = &answer.body.change {
         said.push(format!(
             "GPUs with another partition now: {} of the plan, of which {} are drained first ({} GPU-hours).",
             change.changed,
@@ -140,9 +142,9 @@ pub(super) fn in_words(of: &MigNodes) -> String {
 /// Where jobs go, a line each, with what a job asks for.
 fn placements(answer: &MigAnswer, asks: &dyn Fn(&str) -> String) -> Vec<String> {
     let mut said = vec!["What jobs ask for:".to_owned()];
-    said.extend(answer.placed.iter().map(|placed| {
+    said.extend(answer.body.placed.iter().map(|placed| {
         let jobs = jobs(placed.jobs);
-        let of = if answer.busy.is_some() { "jobs an hour" } else { "jobs" };
+        let of = if answer.body.busy.is_some() { "jobs an hour" } else { "jobs" };
         format!("  {}: {}, {jobs} {of}", placed.job.replace(['\n', '\r'], " "), asks(&placed.profile))
     }));
     said
@@ -173,12 +175,12 @@ fn configurations(nodes: &[MigNodes]) -> Value {
 
 /// Whether a profile is the whole GPU.
 fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
-    answer.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
+    answer.body.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
 }
 
 /// What Slurm calls the whole GPU.
 pub(super) fn slurm_type<'a>(answer: &'a MigAnswer, site: &'a MigSite) -> &'a str {
-    site.slurm_type.as_deref().unwrap_or(&answer.slurm_type)
+    site.slurm_type.as_deref().unwrap_or(&answer.body.slurm_type)
 }
 
 /// GPUs and slices of a node, as `Gres` lists them. Whole GPUs come first, as those of them that no slice comes before are given rightly even where Slurm counts the files of slices (`sharing::against`).
@@ -240,7 +242,7 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
          # Where Slurm was built without NVML, write a line for each slice in place of these, with the numbers that the node has in /proc/driver/nvidia-caps/mig-minors:\n\
          #   NodeName=NODE Name=gpu Type={gpu}_{} MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-capGI,/dev/nvidia-caps/nvidia-capCI\n\
          # Not so with Slurm 22.05 where GresTypes has shard or mps: it then takes each of these files for a GPU, and jobs start with fewer GPUs than they asked for, or none.\n",
-        answer.profiles.first().map_or("", |profile| profile.profile.as_str())
+        answer.body.profiles.first().map_or("", |profile| profile.profile.as_str())
     ));
     for of in &nodes {
         let what = comments("#", &[in_words(of)]);
@@ -269,11 +271,8 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     let mut said = about(answer);
     said.extend(nodes.iter().map(in_words));
     let config = document(&configurations(&nodes));
-    let map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "tracecast-mig", "namespace": site.namespace },
-        "data": { "config.yaml": config }
-    });
+    let data = [("config.yaml".to_owned(), config.into())].into_iter().collect();
+    let map = config_map("tracecast-mig", &site.namespace, &data);
     let mut yaml = said.clone();
     yaml.extend(placements(answer, &asks));
     yaml.extend([
@@ -288,7 +287,8 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
          # First apply kubernetes-mig.yaml. No pod may use a GPU of a node whose partitions change: drain it first (kubectl drain NODE --ignore-daemonsets), and uncordon it\n\
          # once nvidia.com/mig.config.state is success.\n\
          # To undo, once the nodes are drained: sh kubernetes-mig-labels.sh {ALL_DISABLED} NODE...\n\
-         set -eu\nconfiguration=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/mig.config=$configuration\"\ndone\n"
+         {}",
+        kubernetes::labels("configuration", &["nvidia.com/mig.config"])
     ));
     Ok(vec![
         ("kubernetes-mig.yaml".to_owned(), stream(&[(yaml.join("\n"), map)])),

@@ -25,6 +25,5 @@ pub mod rule;
 pub mod speed;
 pub mod study;
 
-pub use answer::MigAnswer;
 pub use rule::MigRequest;
 pub use study::MigStudyRequest;

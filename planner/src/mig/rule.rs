@@ -215,7 +215,7 @@ impl MigQuestion<'_> {
         };
         let now = |of: &MigPartition| {
             let found = self.request.now.iter().find(|(partition, _)| partition == of);
-            found.filter(|_| rule == MigRule::Plan).map_or(0, |(_, gpus)| *gpus)
+            found.filter(|_| matches!(rule, MigRule::Plan | MigRule::OnePartition)).map_or(0, |(_, gpus)| *gpus)
         };
         let solve = |partitions: &[MigPartition]| {
             let now: Vec<u32> = partitions.iter().map(now).collect();

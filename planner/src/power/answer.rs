@@ -18,6 +18,7 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::apply::Resimulated;
 use super::choice::Because;
+use super::config::Target;
 use super::family::{Family, Scored};
 use super::forward::Forward;
 use super::interval::{Block, Intervals};
@@ -29,7 +30,7 @@ use super::study::{Curve, Promise, QUOTED_H, Studied, SwitchingOptimum};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
-use crate::plan::{Assurance, Recommendation, SIZES_UNKNOWN};
+use crate::plan::{Assurance, Recommendation, SIZES_UNKNOWN, nothing_advised};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-power/2";
@@ -400,12 +401,34 @@ pub struct PowerAnswer {
 }
 
 impl PowerAnswer {
-    /// Why nothing may be written that a site applies; `None` if it may.
-    pub fn refused(&self) -> Option<String> {
+    /// Why nothing may be written for these systems that a site applies; `None` if it may. A plan may advise that nodes sleep, and what is written keep all of them on: of VCs as they stand, where
+    /// it is written for all nodes as one pool, or of a promise that no system keeps without the loop.
+    pub fn refused(&self, targets: &[Target]) -> Option<String> {
         if self.sizes_unknown {
             return Some(SIZES_UNKNOWN.to_owned());
         }
-        self.recommendation.is_none().then(|| "no node is advised to sleep, so there is nothing to set, and the folder is left as it is. Keep all nodes on".to_owned())
+        if self.recommendation.is_none() {
+            return Some(nothing_advised("Keep all nodes on."));
+        }
+        let may_sleep = |plan: &PowerPlan| plan.pools.iter().any(|pool| pool.keep_idle < pool.total_nodes);
+        let by_loop = || match self.planned_apart() {
+            true => self.vcs.iter().any(|vc| vc.chosen.name != Family::AlwaysOn),
+            false => self.pool.chosen.name != Family::AlwaysOn,
+        };
+        let sleeps = |target: &Target| match target {
+            Target::Loop => by_loop(),
+            Target::Slurm => may_sleep(&self.slurm_plan) || targets.contains(&Target::Loop) && by_loop(),
+            // It takes the place of the schedule of the day before.
+            Target::Actions => true,
+            Target::Karpenter | Target::ClusterAutoscaler => may_sleep(&self.plan),
+        };
+        let apart = if self.vcs_as_they_stand.is_some() && !self.planned_apart() {
+            " Nodes may sleep in VCs as they stand: make the plan with --by-vc."
+        } else {
+            ""
+        };
+        let why = "what would be written keeps all nodes on, so there is nothing to set.";
+        (!targets.iter().any(sleeps)).then(|| format!("{why}{apart}"))
     }
 }
 

@@ -23,6 +23,7 @@ use super::rule::{Past, Rule, Setting};
 use super::service::Service;
 use super::study::{Studied, asked};
 use crate::error::Result;
+use crate::plan::emit::slurm::hosts::deal;
 use crate::replay::input::Loaded;
 use crate::sim;
 use crate::sim::power::PowerPolicy as Policy;
@@ -222,20 +223,6 @@ impl<'a> ChosenRules<'a> {
     }
 }
 
-/// Shares of `whole` in proportion to `sizes`; what is left over goes to the largest remainders.
-fn dealt(whole: u32, sizes: &[u32]) -> Vec<u32> {
-    let total: u64 = sizes.iter().map(|size| u64::from(*size)).sum::<u64>().max(1);
-    let part = |size: &u32| u64::from(whole) * u64::from(*size);
-    let mut shares: Vec<u32> = sizes.iter().map(|size| (part(size) / total) as u32).collect();
-    let mut order: Vec<usize> = (0..sizes.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(sizes.get(*at).map_or(0, |size| part(size) % total)));
-    let left = whole.saturating_sub(shares.iter().sum()) as usize;
-    for at in order.into_iter().take(left) {
-        shares.get_mut(at).into_iter().for_each(|share| *share += 1);
-    }
-    shares
-}
-
 impl ReplayCase<'_> {
     /// Replays the jobs under: always on, the chosen rules, the trailing maximum and the timeout chosen in the same way, and the timeouts of
     /// `slurm.conf`. With it come notes on pools for which nothing was chosen.
@@ -318,7 +305,8 @@ impl ReplayCase<'_> {
         baseline: &Baseline<'_>,
     ) -> (Plan, Vec<Option<Setting>>) {
         // One list of idle nodes for the whole cluster is shared by its pools.
-        let shares = dealt(chosen.pool.slurm().1, &baseline.nodes());
+        let sizes: Vec<usize> = baseline.nodes().into_iter().map(|nodes| nodes as usize).collect();
+        let shares = deal(chosen.pool.slurm().1 as usize, &sizes).into_iter().map(|share| share as u32);
         let of = |(studied, share): (Option<&Studied>, u32)| match (studied, chosen.slurm_by_vc) {
             (Some(studied), true) => Some(studied.slurm()),
             (None, true) => None,
@@ -364,13 +352,6 @@ mod tests {
         assert_eq!(target(Setting::TrailingMaximum { slots: 3, buffer: 1 }), 6.0);
         // The seven of half an hour and more ago no longer count; with one slot more of memory they would.
         assert_eq!(target(Setting::TrailingMaximum { slots: 4, buffer: 1 }), 8.0);
-    }
-
-    #[test]
-    fn idle_nodes_of_one_list_are_shared_by_pools() {
-        // 5 × 3/10 = 1.5, 5 × 6/10 = 3, 5 × 1/10 = 0.5: of the two equal remainders the first gets the one that is left.
-        assert_eq!(dealt(5, &[3, 6, 1]), vec![2, 3, 0]);
-        assert_eq!(dealt(0, &[3, 6]), vec![0, 0]);
     }
 
     /// Of demand that jumps now and then, with a promise that is short of both: nodes sleep, and the account is that of the guard.

@@ -279,7 +279,7 @@ fn named(request: &PowerRequest, studied: &Studied) -> Result<()> {
     let total = studied.total.last().copied().unwrap_or(0.0) as usize;
     if names.len() != total {
         return Err(Error::Power(format!(
-            "--nodes names {} and the plan is for the {total} of {}; name those that were counted, or plan with --vc for a part of them",
+            "--host-list names {} and the plan is for the {total} of {}; name those that were counted, or plan with --vc for a part of them",
             format::counted(names.len() as u64, "node", "nodes"),
             studied.name
         )));

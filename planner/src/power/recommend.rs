@@ -151,7 +151,7 @@ fn command(pools: &[PoolPlan], service: Option<&Service>) -> String {
             format!("{plan} --service {},{} --save plan.tcm", service.unserved_per_day, service.node_wakes_per_day)
         }
         None if pools.iter().all(|pool| pool.nodes.is_some() || pool.name != POOL) => {
-            format!("{plan} --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan")
+            format!("{plan} --save plan.tcm --emit slurm --against slurm.conf --emit-to plan")
         }
         None => format!("{plan} --save plan.tcm --emit actions --emit-to plan"),
     }

@@ -1,7 +1,7 @@
 //! The plan as patches to files that the user already has, beside the files that [`emit`](super::emit) writes anew.
 //!
 //! Only the values that the plan is about are set: quotas, limits and reclaiming of queues in the YAML or JSON of Kueue, KAI and Volcano, and
-//! partitions and preemption in `slurm.conf`. All else [stays](crate::own_files).
+//! partitions and preemption in `slurm.conf`. All else [stays](crate::plan::emit::own).
 //!
 //! O(bytes × changes). Worked example: a ClusterQueue `vision` with `nominalQuota: 64 # since March`, whose own share is 96 GPUs, gives the lines
 //! `-… nominalQuota: 64 # since March` and `+… nominalQuota: 96 # since March`, and above them "ClusterQueue vision, flavor a100: nominalQuota 64 → 96: its own share".

@@ -25,6 +25,7 @@ use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome
 use super::setup::{QueueChange, Setup, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
+use crate::plan::verdict::Verdict;
 use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH};
 use crate::queues::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
@@ -32,10 +33,10 @@ use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::OfferedLoads;
-use crate::sim::{Group, Policy, Scan};
+use crate::sim::{Estimate, Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-queues/1";
+pub const SCHEMA: &str = "plan-queues/2";
 
 /// What a queue of short jobs is called, after its VC.
 pub(super) const SHORT_SUFFIX: &str = "-short";
@@ -319,14 +320,18 @@ pub struct QueuesAnswer {
     pub schema: String,
     /// What was planned for.
     pub title: String,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// Whether the chosen is advised: the later jobs clearly wait less, they cost less by the objective, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
+    pub verdict: Verdict,
+    /// How sure it is, also where it changes nothing.
+    pub assurance: Assurance,
     /// What has to be known before anything else, in words: that the replay is far from the record, what is left out of it, that its nodes are a guess. Empty where there is nothing of the kind.
     pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
     /// What of that is taken for granted of the nodes, and is told with what is emitted.
     pub assumed: Vec<String>,
-    /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and nothing is advised.
-    pub sizes_unknown: bool,
     /// The split: jobs submitted from here on are the later ones. In the trace's zone.
     pub eval_from: String,
     /// Today's policy.
@@ -347,8 +352,6 @@ pub struct QueuesAnswer {
     pub chosen: usize,
     /// The chosen without each of its changes, that which matters most on the later jobs first.
     pub ablation: Vec<QueuesAblation>,
-    /// Whether to follow it: the later jobs clearly wait less, they cost less by the objective, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
-    pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
     /// What more work would do to the ways that were tried; none where growth was not asked for.
@@ -362,10 +365,6 @@ pub struct QueuesAnswer {
     pub pareto: Vec<FrontPoint>,
     /// What to set, VC by VC.
     pub vcs: Vec<VcPlan>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// How sure it is, also where it changes nothing.
-    pub assurance: Assurance,
     /// The recommendation, if a change is worth it.
     pub recommendation: Option<Recommendation>,
     /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
@@ -441,8 +440,20 @@ impl QueuesAnswer {
         let change = found.change.differences.first();
         let base = today.later.waits.merit;
         let objective = &request.objective;
+        let worse = worse(&found, &name);
         // On sizes that are not those of today nothing is to be changed.
-        let followed = loaded.of_another_time.is_none() && found.chosen > 0 && found.is_followed;
+        let verdict = if loaded.of_another_time.is_some() {
+            Verdict::SizesUnknown
+        } else if found.chosen == 0 {
+            Verdict::NothingBetter
+        } else if found.is_followed {
+            Verdict::Advised
+        } else if chosen.later.cannot_run > 0 || worse.iter().any(|worse| worse.beyond_interval) {
+            Verdict::LimitMissed
+        } else {
+            Verdict::NoSaving
+        };
+        let followed = verdict == Verdict::Advised;
         let in_reach = |change: &IntervalEstimate, base: f64| change.low <= -WORTH * base && change.high > 0.0;
         let unsure = match change {
             _ if !objective.is_of_waits() && followed => {
@@ -493,7 +504,6 @@ impl QueuesAnswer {
             title,
             notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
             assumed: loaded.assumed.clone(),
-            sizes_unknown: loaded.of_another_time.is_some(),
             eval_from,
             today: request.today.describe(),
             resource: loaded.resource,
@@ -521,7 +531,7 @@ impl QueuesAnswer {
             in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
             in_todays_order_allowed: in_todays_order.map(Ablated::is_allowed),
             asked_gpu_s: found.asked_gpu_s.clone(),
-            followed,
+            verdict,
             held_out: HeldOut {
                 today: today.later.waits.into(),
                 recommended: chosen.later.waits.into(),
@@ -529,7 +539,7 @@ impl QueuesAnswer {
                 hindsight: ideal.later.waits.into(),
                 mean_wait_change_s: change.map(|change| change.mean_wait_s),
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
-                worse: worse(&found, &name),
+                worse,
                 nodes: loaded.cluster.nodes_at(last_ms(&loaded.workload)),
                 nodes_change: groups().any(changes),
                 nodes_instead: found.nodes_instead,
@@ -571,12 +581,17 @@ impl QueuesAnswer {
             let replayed_s = [answer.held_out.private.mean_wait_s, pooled];
             PoolingCheck::of(&loaded.workload, &vcs, (found.split_ms, last + 1), replayed_s)
         });
-        if answer.followed
+        if answer.is_followed()
             && let Some(change) = change
         {
             answer.recommendation = Some(answer.recommended(change, &found).weighed());
         }
         Ok(answer)
+    }
+
+    /// Whether what was chosen is advised.
+    pub fn is_followed(&self) -> bool {
+        self.verdict == Verdict::Advised
     }
 
     /// The candidate that was chosen.
@@ -593,6 +608,11 @@ impl QueuesAnswer {
     /// Today's policy.
     fn today_policy(&self) -> Option<&Policy> {
         self.candidates.first().map(|today| &today.setup.policy)
+    }
+
+    /// Whether today is a backfill by time limits.
+    pub(crate) fn today_goes_by_limits(&self) -> bool {
+        self.today_policy().is_some_and(|today| today.scan == Scan::Easy && today.estimate == Estimate::Requested)
     }
 
     /// How much of its own share each queue of Kueue lends at most.

@@ -38,7 +38,7 @@ use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{self, signed};
+use crate::plan::emit::signed;
 use crate::plan::slug::{is_taken, slug};
 
 /// The file that says for whom there is nothing to set, and why.
@@ -73,7 +73,7 @@ pub(super) fn named(answer: &QueuesAnswer) -> Result<Vec<(String, VcPlan)>> {
 
 /// How the plan shares nodes, if it is to be followed and they are shared at all.
 pub(super) fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
-    let setup = answer.setup().filter(|_| answer.followed)?;
+    let setup = answer.setup().filter(|_| answer.is_followed())?;
     (!matches!(setup.sharing, Sharing::AsToday | Sharing::Private)).then_some(setup.sharing)
 }
 
@@ -97,8 +97,8 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
     said.push(answer.assurance.sentence());
     said.extend(answer.assumed.iter().cloned());
     said.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
-    said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
-    if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
+    said.extend(answer.held_out.stops().filter(|_| answer.is_followed()).map(|stops| format!("{stops}.")));
+    if let Some(setup) = answer.setup().filter(|setup| answer.is_followed() && setup.policy != answer.today) {
         if let Some(alone) = answer.in_todays_order.filter(|_| shared(answer).is_some()) {
             said.push(format!(
                 "What these files set, without the order: a mean wait of the later jobs of {}, against {} today.",
@@ -131,7 +131,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
                 .to_owned()
         }));
     }
-    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue).filter(|_| answer.followed) {
+    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue).filter(|_| answer.is_followed()) {
         said.push(format!(
             "Jobs that run {} at most have queues of their own, called {SHORT_SUFFIX} after their VC. The plan sends a job there by what is predicted; slurm-job-submit.lua does by its time limit, and pods name \
              their queue.",
@@ -160,7 +160,7 @@ fn steps(file: &str, kinds: &str) -> String {
 
 /// Text as comments that begin with `mark`.
 fn comments(mark: &str, answer: &QueuesAnswer) -> String {
-    emitted::comments(mark, &about(answer))
+    crate::plan::emit::comments(mark, &about(answer))
 }
 
 #[cfg(test)]
@@ -175,7 +175,8 @@ pub(super) mod tests {
     use super::super::search::tests::{request, uneven};
     use super::super::share::ShortQueue;
     use super::*;
-    use crate::plan::emitted::GPU_RESOURCE;
+    use crate::plan::emit::GPU_RESOURCE;
+    use crate::plan::verdict::Verdict;
     use crate::sim::{Order, Policy, Scan};
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
@@ -183,7 +184,7 @@ pub(super) mod tests {
         let mut answer =
             QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default())
                 .unwrap();
-        answer.followed = true;
+        answer.verdict = Verdict::Advised;
         let chosen = answer.chosen;
         answer.candidates[chosen].sharing = sharing;
         for (vc, (name, gpus)) in answer.vcs.iter_mut().zip([("Vision_A", 96.0), ("speech", 8.0)]) {
@@ -338,10 +339,12 @@ pub(super) mod tests {
         assert_eq!((documents.len(), &documents[1]["metadata"]["name"]), (2, &json!("shared")));
         let documents = read(file(&volcano(&answer, "gpus").unwrap(), "volcano.yaml"));
         assert_eq!((documents.len(), &documents[0]["spec"]["deserved"]), (1, &json!({ "gpus": "104" })));
-        assert!(
-            file(&slurm(&answer, "ALL").unwrap(), "slurm-partitions.conf")
-                .contains("PartitionName=shared Nodes=ALL Default=YES")
-        );
+        // Jobs keep their partitions, over the same nodes and without limits.
+        let files = slurm(&answer, "ALL").unwrap();
+        let partitions = file(&files, "slurm-partitions.conf");
+        let set: Vec<&str> = partitions.lines().filter(|line| line.starts_with("PartitionName")).collect();
+        assert_eq!(set, ["PartitionName=Vision_A Nodes=ALL State=UP", "PartitionName=speech Nodes=ALL State=UP"]);
+        assert_eq!(files.len(), 1);
     }
 
     /// The files of all schedulers, by their names.
@@ -357,7 +360,7 @@ pub(super) mod tests {
         let names: Vec<String> = all_files(&answer).into_iter().map(|(name, _)| name).collect();
         // One queue for all needs neither QOS nor lines for job_submit.lua.
         assert_eq!(names, ["slurm-partitions.conf", "kueue.yaml", "kai.yaml", "volcano.yaml"]);
-        answer.followed = false;
+        answer.verdict = Verdict::NoSaving;
         assert_eq!(all_files(&answer), []);
         let (name, said) = notes(&answer, &["Slurm", "Kueue"]);
         assert!(name == NOTES && said.starts_with("There is nothing to set for Slurm, Kueue,"), "{said}");

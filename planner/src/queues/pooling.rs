@@ -160,7 +160,7 @@ pub(crate) fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result
     }
     if gpu_jobs > MOST_JOBS {
         return Err(format!(
-            "{} GPU jobs are more than a report replays by itself; `tracecast simulate` replays any number",
+            "{} GPU jobs are more than a report replays by itself; `tracecast simulate` and `tracecast plan queues` replay any number",
             format::count(gpu_jobs as u64)
         ));
     }

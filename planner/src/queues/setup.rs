@@ -3,8 +3,8 @@
 //! | change | values | who sets it |
 //! |---|---|---|
 //! | how nodes are shared | [`Sharing::TRIED`] | partitions and QOS, quotas and cohorts |
-//! | order | shortest run first; least GPU time first with ageing of 10 min, 1 h, 6 h, and without end; fair share of users with half-lives of a day and a week; age, fair share and small size together | a submission plugin; Slurm's multifactor |
-//! | backfill | EASY | `sched/backfill` |
+//! | order | shortest run first; on today's nodes also the fewest GPUs first; least GPU time first with ageing of 10 min, 1 h, 6 h, and without end; fair share of users with half-lives of a day and a week; age, fair share and small size together | a submission plugin; Slurm's multifactor |
+//! | backfill | EASY; on today's nodes also by time limits, and passing over what does not fit where today is strict | `sched/backfill` |
 //! | sizes of shares | half way, or all the way, to what the VCs asked for in the earlier time | quotas |
 //! | a short queue | a quarter or a half of each share kept for jobs that are estimated to run at most 1 h or 4 h | a partition, or a queue, of its own |
 //! | placement | packed, where today's is not | the scheduler's scoring |
@@ -237,7 +237,11 @@ impl<'a> Knobs<'a> {
         let least = Policy { order: Order::Qssf, estimate: self.estimate, ..today.clone() };
         let least = Some(least).filter(|_| !self.alike);
         let skip = Some(Policy { scan: Scan::Skip, ..today.clone() }).filter(|_| today.scan == Scan::Strict);
-        let all = [Policy { order: Order::FewestGpus, ..today.clone() }].into_iter().chain(least).chain(skip);
+        // Limits are known to any scheduler; where few jobs have one, this is an oracle, and not tried.
+        let by_limits = Policy { scan: Scan::Easy, estimate: Estimate::Requested, ..today.clone() };
+        let by_limits = Some(by_limits).filter(|_| today.preemption == Preemption::Never && today.order == Order::Fifo);
+        let fewest = Policy { order: Order::FewestGpus, ..today.clone() };
+        let all = std::iter::once(fewest).chain(least).chain(skip).chain(by_limits);
         all.filter(|policy| policy.order != today.order || policy.scan != today.scan).collect()
     }
 
@@ -264,11 +268,9 @@ impl<'a> Knobs<'a> {
         let mut with = |change: &dyn Fn(&mut Setup)| {
             let mut found = setup.clone();
             change(&mut found);
-            found.policy.estimate = if found.policy.order == today.order && found.policy.scan == today.scan {
-                today.estimate
-            } else {
-                self.estimate
-            };
+            let needs_runs = found.policy.order != today.order || found.policy.scan.backfills();
+            let is_todays = found.policy.order == today.order && found.policy.scan == today.scan;
+            found.policy.estimate = if is_todays || !needs_runs { today.estimate } else { self.estimate };
             all.push(found);
         };
         for order in &self.orders {

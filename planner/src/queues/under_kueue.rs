@@ -22,7 +22,7 @@ use super::setup::{Ground, Knobs, Setup};
 use super::share::{Shares, Sharing};
 use super::trial::{beats, times};
 use crate::error::Result;
-use crate::plan::emitted::GPU_RESOURCE;
+use crate::plan::emit::GPU_RESOURCE;
 use crate::plan::slug::slug;
 use crate::replay::input::{Loaded, QuotaFile};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Workload};

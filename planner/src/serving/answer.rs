@@ -18,13 +18,13 @@ use serde::Serialize;
 use tracecast_analytics::quality::Ledger;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
-use tracecast_analytics::trace::SourceRecord;
 
 pub use self::looser::ServingLooser;
-use self::tested::{curves, held_out};
-use self::windows::{ServingReferenceRow, ServingWindowRow};
+pub use self::render::report;
+use self::tested::curves;
+use self::windows::ServingWindowRow;
 use super::choose::{ReplicaPrice, ServedStandard, ServingCase, ServingScore, SpotSupply};
-use super::heldout::{ServingPolicy, ServingSplit, ServingTest, test};
+use super::heldout::{ServingChoice, ServingPolicy, ServingSplit, ServingTest, choose, test};
 use super::requests::{LoggedRequest, RequestLog};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use super::service::ReplicaService;
@@ -32,12 +32,14 @@ use super::target::ServingTarget;
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::market::offers::Offers;
-use crate::plan::Recommendation;
+use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::interval::ratio;
+use crate::plan::trial::{NoMore, Trial};
+use crate::plan::verdict::{Verdict, is_simpler_next};
 use crate::replay::compare::IntervalEstimate;
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-serving/1";
+pub const SCHEMA: &str = "plan-serving/2";
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +59,7 @@ pub struct ServingRequest {
 }
 
 /// What a replica is and costs.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ServingReplica {
     /// What it is called.
     pub name: String,
@@ -92,11 +94,7 @@ impl ServingReplica {
             gpus: service.gpus,
             start_s: service.start_us as f64 / 1e6,
             offer: service.offer.clone(),
-            gpu: None,
-            currency: None,
-            on_demand_per_h: None,
-            spot_per_h: None,
-            reserved: Vec::new(),
+            ..Self::default()
         };
         let Some(offers) = offers else { return Ok(replica) };
         let wrong = |what: String| Error::file(table.to_owned(), 1, what);
@@ -130,7 +128,7 @@ impl ServingReplica {
 }
 
 /// What the log holds.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ServingLogFigures {
     /// Requests that are served.
     pub requests: u64,
@@ -160,13 +158,9 @@ pub struct ServingLogFigures {
     pub least_tpot_s: f64,
 }
 
-/// A policy in the test.
+/// What is told of a policy over the later half, beside its cost there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ServingPolicyRow {
-    /// Which.
-    pub by: ServingPolicy,
-    /// The same in words.
-    pub what: String,
+pub struct ServingFigures {
     /// Its setting; none of a schedule.
     pub rule: Option<ServingRule>,
     /// Spot beside it.
@@ -184,54 +178,23 @@ pub struct ServingPolicyRow {
     pub earlier: Option<ServingScore>,
     /// What it did on the later half.
     pub later: ServingScore,
-    /// Whether it kept the target there.
-    pub keeps: bool,
 }
 
-/// The test on the later half.
+/// The test on the later half, which is its one window. The limit that rules keep is the target, the simplest rule is a constant number, and the oracle is the cheapest that was found to keep the
+/// target, with hindsight or without.
+pub type ServingTrial = Trial<ServingPolicy, ServingFigures, NoMore>;
+
+/// What the chosen policy did beside a reactive rule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ServingHeldOut {
-    /// Settings were chosen from here on.
-    pub chosen_from: String,
-    /// Until here; reported on from here on.
-    pub split: String,
-    /// To here.
-    pub to: String,
-    /// Policies.
-    pub by: Vec<ServingPolicyRow>,
-    /// Chosen on the earlier half: what would have been set.
-    pub best: ServingPolicy,
-    /// What it is told against.
-    pub against: ServingPolicy,
-    /// Constant numbers of replicas that were tried there, where one of them was chosen: the fewest and the most.
-    pub constants_tried: Option<[u32; 2]>,
-    /// What it saved of that on the later half, a share of its cost.
+pub struct ServingReferenceRow {
+    /// Which rule.
+    pub by: ServingPolicy,
+    /// Whether that kept the target with its reserve where it was chosen.
+    pub kept_when_chosen: bool,
+    /// What the chosen policy saved of its cost on the later half, a share.
     pub saving: IntervalEstimate,
-    /// The same, money or hours of replicas in an hour.
-    pub saving_per_h: IntervalEstimate,
-    /// Share of the later requests that it served in time beyond that of what it is told against.
+    /// Share of the later requests that the chosen policy served in time beyond it.
     pub more_in_time: IntervalEstimate,
-    /// The same beside each reactive rule that was not chosen itself.
-    pub beside: Vec<ServingReferenceRow>,
-    /// Everything chosen anew before each window of the later half; nothing unless asked for.
-    pub windows: Vec<ServingWindowRow>,
-    /// What intervals draw anew.
-    pub interval: String,
-    /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
-    pub bound_cost: f64,
-    /// The same, hours of replicas.
-    pub bound_h: f64,
-    /// Least cost of what was found to keep the target, with hindsight or without; none where nothing did, and none of a setting on spot, as hindsight knows on-demand alone.
-    pub least_found: Option<f64>,
-    /// What the chosen policy cost beyond that, a share.
-    pub regret: Option<f64>,
-}
-
-impl ServingHeldOut {
-    /// A policy.
-    fn policy(&self, by: ServingPolicy) -> Option<&ServingPolicyRow> {
-        self.by.iter().find(|row| row.by == by)
-    }
 }
 
 /// What to set from now on.
@@ -301,40 +264,12 @@ pub struct ServingSensitivity {
     pub against_cost: f64,
 }
 
-/// Whether the setting is advised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ServingVerdict {
-    /// It is: it kept the target on the later half, and costs less.
-    Advised,
-    /// It is: it kept the target on the later half where what it is told against did not, by more than chance.
-    KeepsTarget,
-    /// No: it did not keep the target on the later half.
-    TargetMissed,
-    /// No: it saved too little, or chance alone may have saved it.
-    NoSaving,
-    /// No: nothing kept the target with its reserve where settings were chosen.
-    NothingKeeps,
-    /// No: it did on the earlier half, but chosen anew on the whole log nothing does.
-    NothingKeepsNow,
-}
-
-impl ServingVerdict {
-    /// Whether the setting is advised.
-    pub fn is_advised(self) -> bool {
-        matches!(self, Self::Advised | Self::KeepsTarget)
-    }
-}
-
 /// The answer.
+pub type ServingAnswer = Answer<ServingTrial, ServingBody>;
+
+/// What only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ServingAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
+pub struct ServingBody {
     /// What a replica is and costs.
     pub replica: ServingReplica,
     /// The table of the service.
@@ -347,10 +282,16 @@ pub struct ServingAnswer {
     pub slot_s: f64,
     /// What the log holds.
     pub log: ServingLogFigures,
-    /// The test on the later half.
-    pub held_out: ServingHeldOut,
-    /// Whether the setting is advised.
-    pub verdict: ServingVerdict,
+    /// Constant numbers of replicas that were tried on the earlier half, where one of them was chosen: the fewest and the most.
+    pub constants_tried: Option<[u32; 2]>,
+    /// The chosen policy beside each reactive rule that is not it.
+    pub beside: Vec<ServingReferenceRow>,
+    /// Everything chosen anew before each window of the later half; nothing unless asked for.
+    pub splits: Vec<ServingWindowRow>,
+    /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
+    pub bound_cost: f64,
+    /// The same, hours of replicas.
+    pub bound_h: f64,
     /// What to set from now on.
     pub ahead: ServingAhead,
     /// On which terms.
@@ -359,14 +300,8 @@ pub struct ServingAnswer {
     pub sensitivity: Vec<ServingSensitivity>,
     /// Where nothing keeps the target: a looser one that is planned for.
     pub looser: Option<ServingLooser>,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// The recommendation, if the setting is advised.
-    pub recommendation: Option<Recommendation>,
     /// What became of every row.
     pub quality: Ledger,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
     /// Replicas and loads of the later half, for the chart: hours since the beginning of the log.
     #[serde(skip)]
     #[schemars(skip)]
@@ -378,14 +313,15 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(ServingAnswer).to_value()
 }
 
-/// Moments as they are told: of a log without dates, since its beginning.
-struct Moments {
+/// Moments as they are told, of a log without dates since its beginning; and the unit of costs.
+struct Moments<'a> {
     zone: Zone,
     dated: bool,
     from_us: i64,
+    unit: &'a str,
 }
 
-impl Moments {
+impl Moments<'_> {
     fn moment(&self, at_us: i64) -> String {
         if self.dated {
             self.zone.rfc3339(at_us.div_euclid(1000))
@@ -395,111 +331,120 @@ impl Moments {
     }
 }
 
-impl ServingAnswer {
-    /// Plans the replicas for a log. `table` is the file of the service; `spot` is a trace of availability, if one is given.
-    ///
-    /// # Errors
-    /// If the log is too short to choose on and to report on, or no request fits into a replica.
-    pub fn of(
-        log: &RequestLog,
-        title: String,
-        (service, table): (&ReplicaService, &str),
-        replica: ServingReplica,
-        spot: Option<&SpotSeries>,
-        request: &ServingRequest,
-    ) -> Result<Self> {
-        let requests: Vec<LoggedRequest> =
-            log.requests.iter().filter(|request| request.tokens() <= service.kv_tokens).copied().collect();
-        let too_large = (log.requests.len() - requests.len()) as u64;
-        let Some(first) = requests.first() else {
-            return Err(Error::no_jobs(format!(
-                "no request fits into the {} tokens of a replica (kv_tokens of {table}); check the table",
-                service.kv_tokens
-            )));
-        };
-        let from_us = first.at_us;
-        let last_us = requests.last().map_or(from_us, |last| last.at_us);
-        spot.map_or(Ok(()), |series| spot::covers(series, last_us - from_us))?;
-        let on_spot = spot.map(|series| spot::supply(series, from_us));
-        let case = ServingCase {
-            service,
-            target: request.target,
-            requests: &requests,
-            from_us,
-            slot_us: request.slot_ms.max(1) * 1000,
-            price: replica.price(spot.is_some()),
-            spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
-            standard: request.standard,
-        };
-        let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
-        let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
-        let split = ServingSplit::of(&case, eval_us)?;
-        let Planned { tested, held_out, ahead, verdict } = planned(&case, &split, &told, request.splits)?;
-        let figures = figures(&case, &tested, &split, &told, too_large);
-        let looser = match verdict {
-            ServingVerdict::NothingKeeps => looser::looser(&case, &split, &told, &figures)?,
-            _ => None,
-        };
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            notes: notes(log, &case, too_large, spot, (&replica, ahead.0.hedge)),
-            table: table.to_owned(),
-            target: request.target,
-            standard: request.standard,
-            slot_s: request.slot_ms as f64 / 1e3,
-            log: figures,
-            verdict,
-            terms: forward::terms(&replica, ahead.0.hedge, &ahead.1),
-            sensitivity: forward::sensitivity(&case, &tested, &split, held_out.against),
-            ahead: ahead.0,
-            held_out,
-            replica,
-            looser,
-            action: String::new(),
-            recommendation: None,
-            quality: log.ledger.clone(),
-            sources: log.sources.clone(),
-            curves: curves(&tested, &split, from_us),
-        };
-        answer.action = answer.act();
-        answer.recommendation = answer.recommend().map(Recommendation::weighed);
-        Ok(answer)
-    }
-
-    /// A policy of the test.
-    pub fn policy(&self, by: ServingPolicy) -> Option<&ServingPolicyRow> {
-        self.held_out.policy(by)
-    }
-
-    /// Unit of costs.
-    pub fn unit(&self) -> &str {
-        self.replica.currency.as_deref().unwrap_or("replica-hours")
-    }
+/// Plans the replicas for a log. `table` is the file of the service; `spot` is a trace of availability, if one is given. Where scaling fails on the later half, or what it adds to a constant number may
+/// be chance, that number is planned instead if it is advised.
+///
+/// # Errors
+/// If the log is too short to choose on and to report on, or no request fits into a replica.
+pub fn plan(
+    log: &RequestLog,
+    title: String,
+    (service, table): (&ReplicaService, &str),
+    replica: ServingReplica,
+    spot: Option<&SpotSeries>,
+    request: &ServingRequest,
+) -> Result<ServingAnswer> {
+    let requests: Vec<LoggedRequest> =
+        log.requests.iter().filter(|request| request.tokens() <= service.kv_tokens).copied().collect();
+    let too_large = (log.requests.len() - requests.len()) as u64;
+    let Some(first) = requests.first() else {
+        return Err(Error::no_jobs(format!(
+            "no request fits into the {} tokens of a replica (kv_tokens of {table}); check the table",
+            service.kv_tokens
+        )));
+    };
+    let from_us = first.at_us;
+    let last_us = requests.last().map_or(from_us, |last| last.at_us);
+    spot.map_or(Ok(()), |series| spot::covers(series, last_us - from_us))?;
+    let on_spot = spot.map(|series| spot::supply(series, from_us));
+    let case = ServingCase {
+        service,
+        target: request.target,
+        requests: &requests,
+        from_us,
+        slot_us: request.slot_ms.max(1) * 1000,
+        price: replica.price(spot.is_some()),
+        spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
+        standard: request.standard,
+    };
+    let unit = replica.currency.as_deref().unwrap_or("replica-hours");
+    let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us, unit };
+    let split = ServingSplit::of(&case, request.eval_from_ms.map(|ms| ms * 1000))?;
+    let Planned { tested, trial, beside, ahead, wanted, verdict, scaling_failed } = planned(&case, &split, &told)?;
+    let figures = figures(&case, &tested, &split, &told, too_large);
+    let looser = match (verdict, trial.of.plan.figures.kept_when_chosen) {
+        (Verdict::NothingKeeps, kept) if kept != Some(true) => looser::looser(&case, &split, &told, &figures)?,
+        _ => None,
+    };
+    let mut notes = notes(log, &case, too_large, spot, (&replica, ahead.hedge));
+    notes.extend(scaling_failed);
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: log.sources.clone() };
+    let body = ServingBody {
+        table: table.to_owned(),
+        target: request.target,
+        standard: request.standard,
+        slot_s: request.slot_ms as f64 / 1e3,
+        log: figures,
+        constants_tried: tested.constants_tried,
+        beside,
+        splits: windows::windows(&case, &split, &told, request.splits)?,
+        bound_cost: tested.bound_h * 3600.0 * case.price.on_demand.min(case.price.spot),
+        bound_h: tested.bound_h,
+        terms: forward::terms(&replica, ahead.hedge, &wanted),
+        sensitivity: forward::sensitivity(&case, &tested, &split, trial.roles.baseline),
+        ahead,
+        replica,
+        looser,
+        quality: log.ledger.clone(),
+        curves: curves(&tested, &split, from_us),
+    };
+    let action = advise::act(&trial, &body, verdict);
+    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
 /// What is chosen, tested and said to be worth it or not, for one target.
 struct Planned {
     tested: ServingTest,
-    held_out: ServingHeldOut,
-    ahead: (ServingAhead, Vec<u32>),
-    verdict: ServingVerdict,
+    trial: ServingTrial,
+    beside: Vec<ServingReferenceRow>,
+    ahead: ServingAhead,
+    /// Replicas that it wanted on the whole log, slot by slot.
+    wanted: Vec<u32>,
+    verdict: Verdict,
+    /// Why a constant number is planned where scaling was tested first.
+    scaling_failed: Option<String>,
 }
 
-fn planned(case: &ServingCase<'_>, split: &ServingSplit, told: &Moments, splits: u32) -> Result<Planned> {
-    let tested = test(case, split);
-    let windows = windows::windows(case, split, told, splits)?;
-    let held_out = held_out(case, &tested, split, (told, windows))?;
-    let ahead = forward::ahead(case, &tested, split)?;
-    let verdict = advise::judge(&held_out, ahead.0.kept);
-    Ok(Planned { tested, held_out, ahead, verdict })
+impl Planned {
+    fn of(case: &ServingCase<'_>, split: &ServingSplit, told: &Moments<'_>, choice: &ServingChoice) -> Result<Self> {
+        let tested = test(case, split, choice);
+        let (trial, beside) = tested::trial(case, &tested, split, told)?;
+        let (ahead, wanted) = forward::ahead(case, &tested, split)?;
+        let verdict = advise::judge(&trial, &beside, ahead.kept);
+        Ok(Self { tested, trial, beside, ahead, wanted, verdict, scaling_failed: None })
+    }
+}
+
+fn planned(case: &ServingCase<'_>, split: &ServingSplit, told: &Moments<'_>) -> Result<Planned> {
+    let choice = choose(case, split.earlier(), None);
+    let first = Planned::of(case, split, told, &choice)?;
+    if is_simpler_next(&first.trial, &advise::judged(&first.trial), first.verdict) {
+        let constant = ServingChoice { best: ServingPolicy::Constant, ..choice };
+        let constant = Planned::of(case, split, told, &constant)?;
+        if constant.verdict == Verdict::Advised {
+            let why = advise::scaling_failed(&first.trial, case.target, first.verdict);
+            return Ok(Planned { scaling_failed: Some(why), ..constant });
+        }
+    }
+    Ok(first)
 }
 
 fn figures(
     case: &ServingCase<'_>,
     tested: &ServingTest,
     split: &ServingSplit,
-    told: &Moments,
+    told: &Moments<'_>,
     too_large: u64,
 ) -> ServingLogFigures {
     let count = case.requests.len().max(1) as f64;

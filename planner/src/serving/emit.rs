@@ -17,7 +17,9 @@ use super::answer::ServingAnswer;
 use super::rule::{ServingLoad, ServingRule};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emit::kubernetes::object;
 use crate::plan::slug::slug;
+use crate::plan::verdict::Verdict;
 use crate::yaml::stream;
 
 /// Requests in flight, by vLLM's names.
@@ -53,10 +55,10 @@ fn trigger(query: &str, threshold: &str) -> Value {
 
 /// Refuses what was not advised.
 fn advised(answer: &ServingAnswer) -> Result<String> {
-    if !answer.is_advised() {
+    if answer.verdict != Verdict::Advised {
         return Err(Error::NotEmitted(format!("the setting is not advised. {}", answer.action)));
     }
-    Ok(slug(&answer.replica.name).unwrap_or_else(|| "service".to_owned()))
+    Ok(slug(&answer.body.replica.name).unwrap_or_else(|| "service".to_owned()))
 }
 
 /// A time in seconds, at least one.
@@ -76,19 +78,14 @@ fn of_a_replica(requests_per_s: f64, replicas: f64) -> f64 {
 /// If the setting is not advised.
 pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
     let name = advised(answer)?;
-    let ahead = &answer.ahead;
-    let held = |slots: u32| whole_s(f64::from(slots) * answer.slot_s);
+    let ahead = &answer.body.ahead;
+    let held = |slots: u32| whole_s(f64::from(slots) * answer.body.slot_s);
     let (query, threshold, least, hold_s, about) = match ahead.rule {
         ServingRule::Constant { replicas } => {
             let about = format!(
                 "{replicas} replicas at all times.\nThe name of the deployment is made up: put yours in.\nkubectl apply --server-side --force-conflicts -f FILE; undo: kubectl scale deployment {name} --replicas=BEFORE"
             );
-            let document = json!({
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": name},
-                "spec": {"replicas": replicas},
-            });
+            let document = object("apps/v1", "Deployment", &name, &json!({"replicas": replicas}));
             return Ok(("deployment-replicas.yaml".to_owned(), stream(&[(about, document)])));
         }
         ServingRule::Reactive { target, least, hold_slots } => (
@@ -125,22 +122,18 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
     // All at once, both ways.
     let up = json!([{"type": "Pods", "value": most, "periodSeconds": 15}]);
     let down = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
-    let document = json!({
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": name},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
-            "pollingInterval": whole_s(answer.slot_s),
-            "minReplicaCount": least.max(1),
-            "maxReplicaCount": most,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
-                "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
-                "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
-            }}},
-            "triggers": triggers(&query, &threshold, guard),
-        },
+    let spec = json!({
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+        "pollingInterval": whole_s(answer.body.slot_s),
+        "minReplicaCount": least.max(1),
+        "maxReplicaCount": most,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
+            "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
+            "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
+        }}},
+        "triggers": triggers(&query, &threshold, guard),
     });
+    let document = object("keda.sh/v1alpha1", "ScaledObject", &name, &spec);
     Ok(("keda-scaledobject.yaml".to_owned(), stream(&[(about, document)])))
 }
 
@@ -150,7 +143,7 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
 /// If the setting is not advised.
 pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
     advised(answer)?;
-    let ahead = &answer.ahead;
+    let ahead = &answer.body.ahead;
     let extra = ahead.hedge.map(|hedge| hedge.extra);
     let mut policy = match ahead.rule {
         ServingRule::Constant { replicas } => json!({"min_replicas": replicas, "max_replicas": replicas}),
@@ -159,8 +152,8 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
                 "min_replicas": least.max(1),
                 "max_replicas": ahead.limit.max(least),
                 "target_qps_per_replica": of_a_replica(ahead.requests_per_s, ahead.mean_replicas),
-                "upscale_delay_seconds": whole_s(answer.slot_s),
-                "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.slot_s),
+                "upscale_delay_seconds": whole_s(answer.body.slot_s),
+                "downscale_delay_seconds": whole_s(f64::from(hold_slots) * answer.body.slot_s),
             })
         }
     };
@@ -169,12 +162,12 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
         fields.insert("dynamic_ondemand_fallback".to_owned(), Value::from(true));
     }
     let mut resources = json!({"use_spot": extra.is_some()});
-    if let (Some(gpu), Some(fields)) = (&answer.replica.gpu, resources.as_object_mut()) {
-        fields.insert("accelerators".to_owned(), Value::from(format!("{gpu}:{}", answer.replica.gpus)));
+    if let (Some(gpu), Some(fields)) = (&answer.body.replica.gpu, resources.as_object_mut()) {
+        fields.insert("accelerators".to_owned(), Value::from(format!("{gpu}:{}", answer.body.replica.gpus)));
     }
     let document = json!({
         "service": {
-            "readiness_probe": {"path": "/health", "initial_delay_seconds": whole_s(2.0 * answer.replica.start_s)},
+            "readiness_probe": {"path": "/health", "initial_delay_seconds": whole_s(2.0 * answer.body.replica.start_s)},
             "replica_policy": policy,
         },
         "resources": resources,

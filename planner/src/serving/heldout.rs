@@ -14,7 +14,7 @@ use super::choose::{
     ChoosingIn, ChosenSetting, Finalist, ScalingSetting, ServingCase, ServingScore, Span, TriedSettings, grown,
     most_for_safety, safest,
 };
-use super::optimum::{Hindsight, bound_s};
+use super::optimum::bound_s;
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use crate::error::{Error, Result};
 
@@ -153,8 +153,6 @@ pub struct ServingTest {
     pub load: ServingLoad,
     /// Replicas that are up at the beginning.
     pub initial: u32,
-    /// The best schedule; none where no number of replicas keeps the target, or none did on the earlier half.
-    pub hindsight: Option<Hindsight>,
     /// Hours of replicas that no schedule gets by without.
     pub bound_h: f64,
 }
@@ -310,9 +308,8 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     ServingChoice { load, initial, by, best }
 }
 
-/// Chooses on the earlier half and reports on the later one. Where nothing kept the target on the earlier one, hindsight is not asked either.
-pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
-    let choice = choose(case, split.earlier(), None);
+/// Reports on the later half what was chosen on the earlier one. Where nothing kept the target there, hindsight is not asked either.
+pub fn test(case: &ServingCase<'_>, split: &ServingSplit, choice: &ServingChoice) -> ServingTest {
     let any = choice.by.iter().any(|(by, chosen)| *by == ServingPolicy::Constant && chosen.kept);
     let blocks = split.blocks();
     let slots = case.slots(split.end_us);
@@ -342,8 +339,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
             ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, as_good: kept, late: None, tried };
         policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
     }
-    let hindsight = if any { case.hindsight(choice.load, split.later()) } else { None };
-    if let Some(found) = &hindsight {
+    if let Some(found) = any.then(|| case.hindsight(choice.load, split.later())).flatten() {
         policies.push(TestedPolicy {
             by: ServingPolicy::Hindsight,
             setting: None,
@@ -360,7 +356,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
     }
     let bound_h = bound_s(case.requests, case.service, case.target, split.later()) / 3600.0;
     let constants_tried = choice.constants_tried(best);
-    ServingTest { policies, best, constants_tried, load: choice.load, initial: choice.initial, hindsight, bound_h }
+    ServingTest { policies, best, constants_tried, load: choice.load, initial: choice.initial, bound_h }
 }
 
 impl ServingTest {

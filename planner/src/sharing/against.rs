@@ -10,18 +10,17 @@
 
 use std::collections::BTreeSet;
 
-use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::report::format;
 
 use super::answer::SharingPlanAnswer;
 use super::emit::{SharingSite, SlurmPart, about, gpu_of, one_class};
 use super::study::HowSet;
-use crate::error::{Error, Result};
-use crate::own_files::{Conf, ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
+use crate::error::Result;
+use crate::plan::emit::own::{OwnFile, Patch};
+use crate::plan::emit::slurm::hosts::names;
+use crate::plan::emit::slurm::{ConfLine, Gres, NodeLine, SlurmFiles};
 use crate::replay::input::is_of_type;
 
-/// Nodes that the name of a line may stand for at most.
-const MOST_NODES: usize = 100_000;
 /// What the patch alone does not do.
 const STEPS: &str = "It takes Slurm 24.11. Drain the nodes first; then restart slurmctld and their slurmd, and resume them. Put slurm-sharing-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which no job asks \
                      for a part of a GPU, and take its lines out before you take the patch back.";
@@ -66,8 +65,8 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> Vec<Sha
 }
 
 /// Whether a key of a line of nodes is of some of these; a line without `NodeName` is of all.
-fn is_of(conf: &Conf, line: &ConfLine, nodes: &BTreeSet<String>) -> bool {
-    conf.get(line, "NodeName").is_none_or(|other| names(other).iter().any(|node| nodes.contains(node)))
+fn is_of(line: &ConfLine, nodes: &BTreeSet<String>) -> bool {
+    line.get("NodeName").is_none_or(|other| names(other).iter().any(|node| nodes.contains(node)))
 }
 
 /// Whether `gres.conf` says where all GPUs of these nodes are, by a line or by looking for them; without that Slurm has nothing of which parts could be.
@@ -77,12 +76,12 @@ fn has_devices(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: Slu
     let (mut named, mut finding, mut not_finding) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut all_find = false;
     for line in conf.lines() {
-        let on: Option<Vec<String>> = conf.get(&line, "NodeName").map(names);
-        if conf.get(&line, "Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu")) {
+        let on: Option<Vec<String>> = line.get("NodeName").map(names);
+        if line.get("Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu")) {
             named.extend(on.clone().unwrap_or_else(|| nodes.iter().cloned().collect()));
         }
         // `off` finds none; what a node says of itself holds for it.
-        match (conf.get(&line, "AutoDetect").map(|by| !by.eq_ignore_ascii_case("off")), on) {
+        match (line.get("AutoDetect").map(|by| !by.eq_ignore_ascii_case("off")), on) {
             (Some(finds), None) => all_find = finds,
             (Some(true), Some(on)) => finding.extend(on),
             (Some(false), Some(on)) => not_finding.extend(on),
@@ -113,13 +112,11 @@ fn has_devices(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: Slu
 fn can_follow(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: SlurmPart) -> bool {
     let Some((_, conf)) = editing.files.get(file) else { return false };
     let ours: BTreeSet<String> = names(&of.nodes).into_iter().collect();
-    let is_part = |line: &ConfLine| conf.get(line, "Name").is_some_and(|name| name.eq_ignore_ascii_case(part.kind));
-    let others = conf.lines().into_iter().filter(|line| {
-        is_part(line)
-            && is_of(conf, line, &ours)
-            && (conf.get(line, "NodeName") != Some(of.nodes.as_str()) || line.is_odd())
+    let is_part = |line: &ConfLine| line.get("Name").is_some_and(|name| name.eq_ignore_ascii_case(part.kind));
+    let others = conf.lines().iter().enumerate().filter(|(_, line)| {
+        is_part(line) && is_of(line, &ours) && (line.get("NodeName") != Some(of.nodes.as_str()) || line.is_divided)
     });
-    let told: Vec<String> = others.map(|line| conf.copy(&line)).collect();
+    let told: Vec<String> = others.map(|(at, _)| conf.copy(at)).collect();
     if told.is_empty() {
         return true;
     }
@@ -138,46 +135,40 @@ fn devices(editing: &mut SlurmFiles<'_>, file: usize, shared: &[Shared], part: S
     for of in shared {
         let (count, with) = (of.parts.to_string(), [("NodeName", of.nodes.as_str()), ("Name", part.kind)]);
         let Some((_, conf)) = editing.files.get_mut(file) else { return };
-        if conf.line(&with).is_some() {
+        if conf.find(&with).is_some() {
             let what = format!("{} of {}", part.kind, of.nodes);
             editing.set_in((file, &with, &what), ("Count", &count), why, REMEDY);
             continue;
         }
-        let behind = conf.line(&[("NodeName", &of.nodes), ("Name", "gpu")]);
-        conf.insert(behind.as_ref(), &format!("NodeName={} Name={} Count={count}", of.nodes, part.kind));
+        let behind = conf.find(&[("NodeName", &of.nodes), ("Name", "gpu")]);
+        conf.insert(behind, &format!("NodeName={} Name={} Count={count}", of.nodes, part.kind));
         editing.tell(file, &format!("{} of {}: Count", part.kind, of.nodes), (None, &count), why);
     }
-}
-
-/// The nodes that a name stands for.
-fn names(text: &str) -> Vec<String> {
-    hostlist::expand(text, MOST_NODES).unwrap_or_else(|_| vec![text.to_owned()])
 }
 
 /// Partitions that have one of these nodes: a job goes to the node that is used least.
 fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
     let ours: BTreeSet<String> = shared.iter().flat_map(|of| names(&of.nodes)).collect();
     let known = editing.files.iter().flat_map(|(_, conf)| conf.values("NodeName"));
-    let known: BTreeSet<String> = known.flat_map(|nodes| names(&nodes)).collect();
+    let known: BTreeSet<String> = known.flat_map(names).collect();
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for (file, (_, conf)) in editing.files.iter().enumerate() {
-        for line in conf.lines() {
-            let Some(name) = conf.get(&line, "PartitionName").filter(|name| !name.eq_ignore_ascii_case("default"))
-            else {
+        for (at, line) in conf.lines().iter().enumerate() {
+            let Some(name) = line.get("PartitionName").filter(|name| !name.eq_ignore_ascii_case("default")) else {
                 continue;
             };
-            let nodes = conf.get(&line, "Nodes").map(str::to_owned).or_else(|| conf.default_of(&line, "Nodes"));
+            let nodes = line.get("Nodes").or_else(|| conf.default_of(at, "Nodes"));
             let has =
                 |nodes: &str| nodes.eq_ignore_ascii_case("all") || names(nodes).iter().any(|node| ours.contains(node));
             let Some(nodes) = nodes else { continue };
-            if has(&nodes) {
-                match conf.get(&line, "LLN") {
+            if has(nodes) {
+                match line.get("LLN") {
                     Some(value) if !value.eq_ignore_ascii_case("yes") => left.push(format!(
                         "partition {name}: it has LLN={value}; with YES fewer jobs would share while GPUs of other nodes are empty"
                     )),
                     _ => found.push((file, name.to_owned())),
                 }
-            } else if names(&nodes).iter().any(|node| !known.contains(node)) {
+            } else if names(nodes).iter().any(|node| !known.contains(node)) {
                 left.push(format!("partition {name}: no line of the files names its nodes ({nodes}); if they are among these, give it LLN=YES"));
             }
         }
@@ -190,34 +181,6 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
         let why = "a job goes to the node that is used least, so that two share where hardly any GPU is empty; that holds for all jobs of the partition, and spreads those that need processors alone";
         editing.set_in((file, &[("PartitionName", &name)], &format!("partition {name}")), ("LLN", "YES"), why, REMEDY);
     }
-}
-
-/// Checks that some of Slurm's files have nodes with GPUs, before a plan is made for them.
-///
-/// # Errors
-/// If none has.
-pub fn check(files: &[OwnFile]) -> Result<()> {
-    let editing = SlurmFiles::of(files);
-    let has_gpus = |conf: &Conf| {
-        let nodes = conf.lines().into_iter().filter(|line| conf.get(line, "NodeName").is_some());
-        nodes
-            .filter_map(|line| conf.get(&line, "Gres").map(|gres| Gres::list(gres).iter().any(Gres::is_gpu)))
-            .any(|has| has)
-    };
-    if editing.files.is_empty() || editing.files.iter().any(|(_, conf)| has_gpus(conf)) {
-        return Ok(());
-    }
-    let all: Vec<String> = editing
-        .files
-        .iter()
-        .map(|(file, conf)| {
-            format!("{} ({})", file.name, format::counted(conf.text.lines().count() as u64, "line", "lines"))
-        })
-        .collect();
-    Err(Error::NotEmitted(format!(
-        "no line of {} has NodeName and GPUs in its Gres, such as NodeName=n[1-4] Gres=gpu:a100:8; name the slurm.conf that has the nodes with GPUs, or the file that it includes for them",
-        all.join(", ")
-    )))
 }
 
 /// A patch to the files that are Slurm's.
@@ -242,7 +205,7 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
         editing.leave("gres.conf is not among the files, or says nothing of GPUs; without its lines the nodes would have fewer parts of GPUs than slurm.conf says, and be drained".to_owned());
         return false;
     };
-    if editing.files.iter().any(|(_, conf)| !conf.values("MultipleFiles").is_empty()) {
+    if editing.files.iter().any(|(_, conf)| conf.values("MultipleFiles").next().is_some()) {
         editing.leave(format!(
             "GresTypes={}: gres.conf has slices as lines with MultipleFiles, and beside such parts Slurm 22.05 takes each of their files for a GPU, so that jobs start with fewer GPUs than they asked for, or none; later versions were not tried: let NVML find the slices, or try it by hand",
             part.kind
@@ -274,7 +237,7 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
 /// The GPU types that the files do name, where the plan's may be one of them under another name.
 fn others(editing: &SlurmFiles<'_>, gpu: &str) -> String {
     let all = editing.files.iter().flat_map(|(_, conf)| conf.values("Gres"));
-    let types: BTreeSet<String> = all.flat_map(|gres| Gres::gpu_types(&gres)).filter(|of| !of.is_empty()).collect();
+    let types: BTreeSet<String> = all.flat_map(Gres::gpu_types).filter(|of| !of.is_empty()).collect();
     let is_there = types.iter().any(|of| is_of_type(of, std::iter::empty(), gpu));
     let Some(first) = types.first().filter(|_| !is_there) else { return String::new() };
     let all = types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -298,6 +261,7 @@ fn placing(editing: &mut SlurmFiles<'_>) {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::plan::emit::slurm::check_gpus;
 
     const SLURM: &str = "ClusterName=site\nGresTypes=gpu\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory # ours\n\
                          NodeName=gpu[01-04] Gres=gpu:a100:8(S:0-1),nic:2 CPUs=128\nNodeName=old1 Gres=gpu:k80:4\nNodeName=cpu[1-9] CPUs=64\n\
@@ -408,7 +372,7 @@ mod tests {
     /// Found by a newcomer: files without nodes were patched with nothing, and all was said to be well.
     #[test]
     fn files_into_which_nothing_can_be_put_are_refused() {
-        let told = |files: &[OwnFile]| check(files).map_or_else(|error| error.to_string(), |()| String::new());
+        let told = |files: &[OwnFile]| check_gpus(files).map_or_else(|error| error.to_string(), |()| String::new());
         let (slurm, gres) = (own("slurm.conf", SLURM), own("gres.conf", GRES));
         let bare = own("etc/cgroup.conf", "CgroupPlugin=autodetect\nConstrainDevices=yes\n");
         let found = told(&[bare.clone(), gres.clone()]);

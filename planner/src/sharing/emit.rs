@@ -14,9 +14,8 @@
 //! A job's type is told by its name: by the file of types where there is one (`script`), else by the name itself. A job whose type was drawn has neither, and takes a whole GPU: the files say of how much of the GPU time that is. Nothing in Kubernetes
 //! goes by names: who writes the pods sets the label, for which the file of types stands in a ConfigMap.
 //!
-//! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused, as is a plan whose job types are drawn. Else the same files are
-//! written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments. What would replace a parameter
-//! of the whole site is a comment as well.
+//! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused. Of a plan that is not followed nothing is written; where there is nothing to set in
+//! Kubernetes alone, its files are comments. What would replace a parameter of the whole site is a comment as well.
 //!
 //! O(job types). Worked example: nodes of 8 GPUs have `Name=shard Count=16` each, and a job of the class asks for `gres/shard:1`.
 
@@ -27,10 +26,11 @@ use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
-use crate::plan::Emitted;
-use crate::plan::emitted::{
+use crate::plan::emit::kubernetes::{self, config_map};
+use crate::plan::emit::{
     GPU_RESOURCE, check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed,
 };
+use crate::plan::{Emitted, nothing_advised};
 use crate::yaml::stream;
 
 mod script;
@@ -88,6 +88,21 @@ pub fn sets_nothing(name: &str, content: &str) -> bool {
     content.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with(comment))
 }
 
+/// Why nothing is written of an answer: no plan of it is followed.
+pub fn refused(answer: &SharingPlanAnswer) -> Option<String> {
+    if answer.plans.iter().any(|plan| plan.followed) {
+        return None;
+    }
+    let actions: Vec<&str> = answer.plans.iter().map(|plan| plan.action.as_str()).collect();
+    let drawn = answer.plans.iter().find(|plan| plan.is_of_drawn_types()).map(|plan| {
+        format!(
+            " Only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type.",
+            format::percent(plan.named_gpu_time)
+        )
+    });
+    Some(nothing_advised(&actions.join(" ")) + &drawn.unwrap_or_default())
+}
+
 /// Checks that a plan can be written; the way in which it is.
 fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     site.check()?;
@@ -99,11 +114,8 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
             followed.join(", ")
         )));
     }
-    if let Some(plan) = answer.plans.iter().find(|plan| followed.is_empty() && plan.is_of_drawn_types()) {
-        return Err(Error::NotEmitted(format!(
-            "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type",
-            format::percent(plan.named_gpu_time)
-        )));
+    if let Some(why) = refused(answer) {
+        return Err(Error::NotEmitted(why));
     }
     if let Some(gpu_type) = followed.iter().find(|gpu_type| gpu_type.ends_with("(MIG)")) {
         return Err(Error::NotEmitted(format!(
@@ -305,9 +317,8 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             labels.push_str(&format!("# {}: nodes with {} GPUs in all.\n", class.name, class.gpus));
         }
         configs.insert("any".to_owned(), Value::String("{\"version\": \"v1\"}".to_owned()));
-        labels.push_str(
-            "set -eu\nclass=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/device-plugin.config=$class\" \"tracecast.io/share-class=$class\"\ndone\n",
-        );
+        let set = ["nvidia.com/device-plugin.config", "tracecast.io/share-class"];
+        labels.push_str(&kubernetes::labels("class", &set));
         if !answer.types.is_empty() {
             let class = |job_type: &String| own_gpus(answer).find(|class| class.job_types.contains(job_type));
             let rows = answer.types.iter().map(|line| {
@@ -321,13 +332,6 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             let names = csv_as_it_is("names.csv", ["name", "job_type", "class"], rows)?;
             types.insert("names.csv".to_owned(), Value::String(names));
         }
-        let map = |name: &str, data: serde_json::Map<String, Value>| {
-            json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": { "name": name, "namespace": site.namespace },
-                "data": data
-            })
-        };
         let by_name = if answer.types.is_empty() {
             ""
         } else {
@@ -348,13 +352,13 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
                     "{}\nWhat the device plugin does on the nodes of each class. Where the site has such a ConfigMap already, merge these keys into it: the plugin reads one.",
                     said.join("\n")
                 ),
-                map("tracecast-sharing", configs),
+                config_map("tracecast-sharing", &site.namespace, &configs),
             ),
             (
                 format!(
                     "The job types of each class, for who writes the pods: nothing in Kubernetes goes by a job's name.{by_name}"
                 ),
-                map("tracecast-share-classes", types),
+                config_map("tracecast-share-classes", &site.namespace, &types),
             ),
         ]);
         let example = stream(&[("A pod of a class.".to_owned(), pod)]);

@@ -16,11 +16,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Section, format};
 
 use super::evidence::PairEvidence;
 use super::study::{HowSet, SharingStudy};
 use crate::plan::slug::slug;
+use crate::plan::tell;
 use crate::replay::compare::IntervalEstimate;
 
 /// How two jobs share a GPU.
@@ -134,18 +135,9 @@ impl WaysCompared {
 
     /// The ways as a section of the report.
     pub(super) fn section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             format!("Ways to share {} {} GPUs, in one class", self.gpus, self.gpu),
-            vec![
-                Column::text("Way"),
-                Column::number("Measured couples"),
-                Column::number("Mean delay, earlier, as forecast"),
-                Column::number("Mean delay, later"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("GPUs instead"),
-                Column::text("Holds on the later jobs"),
-                Column::text("Verdict"),
-            ],
+            "Way | #Measured couples | #Mean delay, earlier, as forecast | #Mean delay, later | #Slowdown, 0.9 | #GPUs instead | Holds on the later jobs | Verdict",
         );
         for of in &self.ways {
             table.rows.push(vec![

@@ -11,12 +11,12 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::policy::WaitingFamily;
 use super::{BurstBody, BurstPoolPlan, BurstTrial};
 use crate::market::purchase::{BoughtAs, offers_in_words, to_come};
-use crate::plan::Effect;
 use crate::plan::answer::Change;
 use crate::plan::money::money;
 use crate::plan::tell;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{FEWEST_OF_CLASS, harmed};
+use crate::plan::{Assurance, Basis, Effect};
 
 impl BurstBody {
     /// Money, with its currency.
@@ -87,8 +87,8 @@ fn why_not(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
         }
         Verdict::SimplerAsGood => format!(
             "on the later windows the plan cost {} a month and nodes for nobody waiting {}, so waiting was worth nothing",
-            body.money(of.plan.amount_per_month),
-            body.money(of.simplest.amount_per_month)
+            body.money(of.plan.amount),
+            body.money(of.simplest.amount)
         ),
         Verdict::NothingBetter => format!(
             "of what keeps the target, {} is the cheapest for this load at these prices; the table of other targets says what longer waits would cost",
@@ -98,9 +98,12 @@ fn why_not(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
             "on the later windows waiting added {} to nodes for nobody waiting, which may be chance",
             tell::beyond_simplest(trial)
         ),
-        Verdict::NoSaving | Verdict::NothingToSave | Verdict::NotComparable => {
-            unsaved_in_words(trial, "plan", body.against())
-        }
+        Verdict::NoSaving
+        | Verdict::NothingToSave
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested
+        | Verdict::SizesUnknown => unsaved_in_words(trial, "plan", body.against()),
     }
 }
 
@@ -128,26 +131,26 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
         )
     } else if !tested {
         "No nodes were chosen before the split, so none were tested.".to_owned()
-    } else if !trial.draws_weeks {
+    } else if !trial.is_long {
         "There were fewer than four later weeks to test it on.".to_owned()
     } else {
         String::new()
     };
+    let sure = confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0);
     Change {
         plan: "burst",
-        amount: "Cost of the GPUs on the later windows".to_owned(),
         effects: vec![
+            trial.effect("Cost of the GPUs on the later windows"),
             Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval),
             to_come("plan", unit, body.cost_per_month.value - body.baseline_per_month.value),
         ],
         against: body.against().to_owned(),
-        oracle: "the best nodes and waiting policy, chosen with hindsight on the later windows".to_owned(),
-        naive: trial.of.naive.words.clone(),
+        basis: Basis::LaterDays,
+        regret: trial.regret("the best nodes and waiting policy, chosen with hindsight on the later windows", &trial.of.naive.words),
         harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits.all))),
-        confidence: confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0),
-        doubt,
-        risk: String::new(),
-        assumption: "The weeks to come are like those of the record; nodes are paid to their end whatever comes.",
+        sure: Assurance::lowered(sure, Vec::new(), &doubt),
+        risk: trial.risk(""),
+        assumed: vec!["The weeks to come are like those of the record; nodes are paid to their end whatever comes.".to_owned()],
         holds_until: "until load or prices change: make the plan again when the load of a month differs by a fifth, and before nodes are bought or a commitment ends.".to_owned(),
         apply: "Let the submission plugin or a job of your own send what has waited long enough to the partition or cluster in the cloud; the answer names who waits, and how long.".to_owned(),
         command: None,
@@ -208,7 +211,7 @@ mod tests {
             (plan.kept, plan.figures.p95_of_sizes_s) = (false, 7_200.0);
         });
         assert!(told.contains("wait longer than 1 h: 95 % of those of 2-4 GPUs waited up to 2 h"), "{told}");
-        let told = said(Verdict::SimplerAsGood, &|answer| answer.trial.of.plan.amount_per_month *= 9.0);
+        let told = said(Verdict::SimplerAsGood, &|answer| answer.trial.of.plan.amount *= 9.0);
         assert!(told.contains("waiting was worth nothing"), "{told}");
         let told = said(Verdict::NoSaving, &|answer| answer.trial.saving.low = -0.1);
         assert!(told.contains("may be chance"), "{told}");
@@ -218,7 +221,7 @@ mod tests {
         assert!(told.contains("all on demand is the cheapest"), "{told}");
         let mut lost = good.clone();
         lost.trial.worst_saving = -0.1;
-        assert_eq!(change(&lost.trial, &lost.body).confidence, Confidence::Low);
+        assert_eq!(change(&lost.trial, &lost.body).sure.confidence, Confidence::Low);
     }
 
     #[test]

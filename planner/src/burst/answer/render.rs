@@ -86,10 +86,8 @@ fn tested_in_words(answer: &BurstAnswer) -> Vec<String> {
 }
 
 fn tested(answer: &BurstAnswer) -> Section {
-    let mut columns: Vec<Column> = vec![Column::text("Who waits")];
-    columns.extend(
-        ["Own GPUs", "In use", "GPU-hours in the cloud", "Mean wait", "95 % wait up to", "Of a size", "Longest"]
-            .map(Column::number),
+    let columns = tell::columns(
+        "Who waits | #Own GPUs | #In use | #GPU-hours in the cloud | #Mean wait | #95 % wait up to | #Of a size | #Longest",
     );
     tell::rules("burst-tested", &answer.trial, answer.body.against(), columns, &|rule| {
         let rule = &rule.figures;

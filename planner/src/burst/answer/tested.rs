@@ -53,7 +53,7 @@ pub(super) fn trial(
             },
         }
     };
-    Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split, day)
+    Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split.stretches(day))
 }
 
 /// The mean wait under the plan, seconds, and the waits of each size.

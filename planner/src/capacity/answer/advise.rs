@@ -6,16 +6,17 @@
 
 use tracecast_analytics::report::format;
 
-use super::{CapacityAnswer, NodesOfType, NotJudged, PoolTests, RuleOverWindows};
+use super::{CapacityBody, CapacityTrial, NodesOfType, NotJudged, PoolTests};
 use crate::capacity::forward::{self, SizedPart};
-use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
-use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
+use crate::capacity::tests_kept::TestsKept;
+use crate::plan::answer::Change;
+use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, SIZES_UNKNOWN};
 
 /// Share of the tests in which what was recommended has to have kept the target for the answer to be relied on.
 const ENOUGH_KEPT: f64 = 0.8;
 
-impl CapacityAnswer {
+impl CapacityBody {
     /// Nodes that one pool of all VCs would need, if it wrongs none of them and buying for it takes at most half of the nodes of buying `buy` for the VCs.
     fn cheaper_in_one_pool(&self, buy: u64) -> Option<u64> {
         let pool = u64::from(self.in_all.needed_in_one_pool.filter(|_| self.wronged_in_one_pool.is_empty())?);
@@ -58,21 +59,13 @@ impl CapacityAnswer {
 
     /// Nodes to buy where the VCs share what there is.
     fn pool_effect(&self, pool: u64) -> Effect {
-        Effect {
-            what: "Nodes to buy, in one pool".to_owned(),
-            unit: String::new(),
-            change: pool.saturating_sub(self.in_all.now) as f64,
-            low: None,
-            high: None,
-            interval:
-                "none: of the record that it was sized on; later windows say how often such a number kept the target"
-                    .to_owned(),
-        }
+        let why = "of the record that it was sized on; later windows say how often such a number kept the target";
+        Effect::counted("Nodes to buy, in one pool", "", pool.saturating_sub(self.in_all.now) as f64, why)
     }
 
     /// What later windows say of the one pool, where sharing comes first: a sentence.
     fn of_pool(&self) -> Option<String> {
-        self.shares_first().then(|| match &self.held_out.in_one_pool {
+        self.shares_first().then(|| match &self.in_one_pool {
             None => "No later window tested the one pool; `plan queues` tests it on today's nodes.".to_owned(),
             Some(tests) => format!(
                 "In one pool, the nodes that it needed before kept the target in {} of {} later windows, with {} nodes where {} would have been enough, {}; `plan queues` tests it on today's nodes.",
@@ -96,7 +89,7 @@ impl CapacityAnswer {
     fn pool_held(&self) -> bool {
         let held =
             |tests: &PoolTests| tests.kept as f64 >= ENOUGH_KEPT * tests.windows as f64 && tests.windows_wronged == 0;
-        !self.shares_first() || self.held_out.in_one_pool.as_ref().is_some_and(held)
+        !self.shares_first() || self.in_one_pool.as_ref().is_some_and(held)
     }
 
     /// That later windows do not bear it out, a sentence.
@@ -231,8 +224,8 @@ impl CapacityAnswer {
     }
 
     /// The simple rule and what the plan recommended, where that rule kept the target on the later windows at least as often with no more nodes.
-    pub(super) fn no_better_than_simple(&self) -> Option<(&RuleOverWindows, &RuleOverWindows)> {
-        let (simple, tested) = (self.rule(NodesBy::Mean80)?, self.rule(NodesBy::Recommended)?);
+    pub(super) fn no_better_than_simple(trial: &CapacityTrial) -> Option<(&TestsKept, &TestsKept)> {
+        let (simple, tested) = (&trial.of.simplest.figures, &trial.of.plan.figures);
         let no_worse = simple.pools_kept >= tested.pools_kept && simple.nodes <= tested.nodes && tested.pools > 0;
         // With nodes as they are and no need of any, the two may be one.
         let differ = simple.pools_kept > tested.pools_kept || simple.nodes < tested.nodes;
@@ -245,26 +238,24 @@ impl CapacityAnswer {
     }
 
     /// Tests (pools in windows) in which what was recommended kept the target, all of them, and windows.
-    fn tests(&self) -> (u64, u64, u64) {
-        let tested = match self.of_mix() {
-            Some(mix) => mix.rule(MixBy::Recommended).map(|rule| (rule.pools_kept, rule.pools, mix.windows)),
-            None => self
-                .rule(NodesBy::Recommended)
-                .map(|rule| (rule.pools_kept, rule.pools, self.held_out.windows.len() as u64)),
-        };
-        tested.unwrap_or((0, 0, 0))
+    fn tests(&self, trial: &CapacityTrial) -> (u64, u64, u64) {
+        let of = |kept: &TestsKept, windows: usize| (kept.pools_kept, kept.pools, windows as u64);
+        match self.of_mix() {
+            Some(mix) => of(&mix.trial.of.plan.figures, mix.trial.windows.len()),
+            None => of(&trial.of.plan.figures, trial.windows.len()),
+        }
     }
 
     /// What the test on later windows speaks against relying on the answer, a sentence each.
-    pub(super) fn cautions_of_the_test(&self) -> Vec<String> {
-        let simple = self.beside_simple().filter(|_| self.of_mix().is_none());
+    pub(super) fn cautions_of_the_test(&self, trial: &CapacityTrial) -> Vec<String> {
+        let simple = self.beside_simple(trial).filter(|_| self.of_mix().is_none());
         let of_pool = self.pool_not_held();
-        self.kept_too_seldom().into_iter().chain(simple).chain(of_pool).chain(self.unproven.clone()).collect()
+        self.kept_too_seldom(trial).into_iter().chain(simple).chain(of_pool).chain(self.unproven.clone()).collect()
     }
 
     /// That what was recommended was not tested, or kept the target in too few tests, a sentence.
-    fn kept_too_seldom(&self) -> Option<String> {
-        let (kept, pools, _) = self.tests();
+    fn kept_too_seldom(&self, trial: &CapacityTrial) -> Option<String> {
+        let (kept, pools, _) = self.tests(trial);
         if pools == 0 {
             return Some("**What is recommended could not be tested** on later windows.".to_owned());
         }
@@ -278,84 +269,26 @@ impl CapacityAnswer {
         })
     }
 
-    /// How sure the answer is, by how often what it recommends kept the target on later windows.
-    pub(super) fn assured(&self) -> Assurance {
-        let (kept, pools, windows) = self.tests();
-        let of_pool = self.held_out.in_one_pool.as_ref().is_some_and(|tests| tests.kept == tests.windows);
+    /// How sure the answer is, by how often what it recommends kept the target on later windows; `ground` are the cautions without those of the test.
+    pub(super) fn assured(&self, trial: &CapacityTrial, ground: &[String]) -> Assurance {
+        let (kept, pools, windows) = self.tests(trial);
+        let of_pool = self.in_one_pool.as_ref().is_some_and(|tests| tests.kept == tests.windows);
         let always = kept == pools && (of_pool || !self.shares_first());
         let sure = if windows >= 3 && always { Confidence::High } else { Confidence::Medium };
-        let of_test = self.cautions_of_the_test();
+        let of_test = self.cautions_of_the_test(trial);
         // Where a caution says so already, nobody has to read it twice.
-        let of_kept = self.kept_too_seldom().is_none().then(|| {
+        let of_kept = self.kept_too_seldom(trial).is_none().then(|| {
             format!(
                 "What was recommended so before kept the target in {} of {} tests (a pool in a window).",
                 format::count(kept),
                 format::count(pools)
             )
         });
-        let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
-        let lowered_by = ground.chain(of_test.iter().cloned()).collect();
+        let lowered_by = ground.iter().cloned().chain(of_test).collect();
         let close = self.fidelity.is_close().then(|| self.fidelity.sentence());
         let said: Vec<String> =
             [close, of_kept, self.of_pool().filter(|_| self.pool_held())].into_iter().flatten().collect();
         Assurance::lowered(sure, lowered_by, &said.join(" "))
-    }
-
-    /// The mix of kinds as every plan recommends; `None` where nothing is worth changing.
-    fn recommend_mix(&self, mix: &MixAnswer) -> Option<Recommendation> {
-        if !mix.changes() {
-            return None;
-        }
-        let change = |by: MixBy| mix.per_month(by) - mix.per_month(MixBy::Static);
-        let tested = |by: MixBy| mix.rule(by);
-        let oracle = tested(MixBy::Oracle)?;
-        let (stays, naive) = (tested(MixBy::Static)?, tested(MixBy::Peak)?);
-        let fewer = mix.pools.iter().filter(|pool| pool.recommended.per_month < pool.now.per_month);
-        let fewer: Vec<&str> = fewer.map(|pool| pool.pool.as_str()).collect();
-        let mut assumptions = vec![
-            "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
-            "The nodes are there from the first job of a replay on; those of a kind without a record fail as today's do.".to_owned(),
-            "Jobs run as fast on a kind as the file says, whatever they do: a job of several nodes as well.".to_owned(),
-        ];
-        if self.growth.is_some() {
-            assumptions.push("Work grows as asked; on later days only the mix without growth was tested.".to_owned());
-        }
-        assumptions.extend(self.assumed.iter().cloned());
-        let shared = self.shared();
-        Some(Recommendation {
-            plan: "capacity".to_owned(),
-            action: self.action.clone(),
-            effects: shared.map(|pool| self.pool_effect(pool)).into_iter().chain([Effect {
-                what: "Cost of the nodes".to_owned(),
-                unit: format!("{} a month", mix.currency),
-                change: change(MixBy::Recommended),
-                low: None,
-                high: None,
-                interval: "none: the nodes were chosen so that the waits are kept on days drawn anew; the windows say what it cost on later ones".to_owned(),
-            }]).collect(),
-            against: format!("the nodes as they are, {}", self.policy),
-            basis: Basis::LaterDays,
-            regret: Some(Regret {
-                oracle: "the cheapest mix that was enough in the windows, seen with hindsight".to_owned(),
-                oracle_change: oracle.per_month - stays.per_month,
-                naive_change: Some(naive.per_month - stays.per_month),
-                naive: Some(naive.what.clone()),
-            }),
-            harmed: match fewer.as_slice() {
-                [] => Vec::new(),
-                fewer => vec![Harm {
-                    who: fewer.join(", "),
-                    how_much: "may wait longer than today, within the target on the record".to_owned(),
-                }],
-            },
-            confidence: self.assurance.confidence,
-            risk: self.assurance.risk.clone(),
-            assumptions,
-            holds_until: self.until_break.sentence(),
-            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER.".to_owned(),
-            command: None,
-            undo: "Put the nodes back, or drain those that were added; jobs are moved by neither. What was bought can be sold at a loss only.".to_owned(),
-        })
     }
 
     /// What effects of buying for each VC are told beside where sharing comes first.
@@ -407,76 +340,73 @@ impl CapacityAnswer {
         ))
     }
 
-    /// The same as every plan recommends; `None` where nothing is worth changing.
-    pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
-        if let Some(mix) = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes()) {
-            return self.recommend_mix(mix);
-        }
-        if parts.iter().all(|part| part.recommended == part.part.nodes()) {
+    /// What is advised; `None` where nothing is worth changing.
+    pub(super) fn change(&self, trial: &CapacityTrial, parts: &[SizedPart], sure: Assurance) -> Option<Change> {
+        if !self.changes_anything() {
             return None;
         }
-        let (now, then) =
-            (forward::together(parts, &|part| part.part.nodes())?, forward::together(parts, &|part| part.recommended)?);
         let mut effects: Vec<Effect> = self.shared().map(|pool| self.pool_effect(pool)).into_iter().collect();
-        effects.extend(self.nodes_effect(parts));
-        let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
-        if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
-            effects.push(Effect {
-                what: format!("95 % quantile of the wait{}", self.apart()),
-                unit: "s".to_owned(),
-                change: after - before,
-                low: None,
-                high: None,
-                interval: told.to_owned(),
-            });
-        }
-        let rule = |by: NodesBy| self.rule(by);
-        let oracle = rule(NodesBy::Oracle)?;
-        let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
-        let fewer: Vec<&str> = parts
-            .iter()
-            .filter(|part| part.recommended < part.part.nodes())
-            .map(|part| part.part.name.as_str())
-            .collect();
-        let harmed = if fewer.is_empty() {
-            Vec::new()
+        let mut assumed = vec!["Users submit the same jobs at the same times, whatever they wait.".to_owned()];
+        let (regret, fewer, undo): (_, Vec<&str>, _) = if let Some(mix) = self.of_mix() {
+            let why = "the nodes were chosen so that the waits are kept on days drawn anew; the windows say what it cost on later ones";
+            let change = mix.per_month(MixBy::Recommended) - mix.per_month(MixBy::Static);
+            effects.push(Effect::counted("Cost of the nodes", &format!("{} a month", mix.currency), change, why));
+            assumed.push("The nodes are there from the first job of a replay on; those of a kind without a record fail as today's do.".to_owned());
+            assumed.push(
+                "Jobs run as fast on a kind as the file says, whatever they do: a job of several nodes as well."
+                    .to_owned(),
+            );
+            let fewer = mix.pools.iter().filter(|pool| pool.recommended.per_month < pool.now.per_month);
+            let oracle = "the cheapest mix that was enough in the windows, seen with hindsight";
+            (
+                mix.trial.regret(oracle, &mix.trial.of.naive.words),
+                fewer.map(|pool| pool.pool.as_str()).collect(),
+                "Put the nodes back, or drain those that were added; jobs are moved by neither. What was bought can be sold at a loss only.",
+            )
         } else {
-            vec![Harm {
-                who: fewer.join(", "),
-                how_much: "wait longer than today, within the target on the record".to_owned(),
-            }]
+            let now = forward::together(parts, &|part| part.part.nodes())?;
+            let then = forward::together(parts, &|part| part.recommended)?;
+            effects.extend(self.nodes_effect(parts));
+            if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
+                let what = format!("95 % quantile of the wait{}", self.apart());
+                let why = "of the jobs that the number was chosen on; the windows say how it did on later ones";
+                effects.push(Effect::counted(&what, "s", after - before, why));
+            }
+            assumed.push(
+                "The nodes are there from the first job of a replay on, and new ones are like those of their pool."
+                    .to_owned(),
+            );
+            let fewer = parts.iter().filter(|part| part.recommended < part.part.nodes());
+            let oracle = "the fewest nodes that were enough in the windows, seen with hindsight";
+            (
+                trial.regret(oracle, &trial.of.naive.words),
+                fewer.map(|part| part.part.name.as_str()).collect(),
+                "Put the nodes back, or drain those that were added; jobs are moved by neither.",
+            )
         };
-        let mut assumptions = vec![
-            "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
-            "The nodes are there from the first job of a replay on, and new ones are like those of their pool."
-                .to_owned(),
-        ];
         if self.growth.is_some() {
-            assumptions
-                .push("Work grows as asked; on later days only the number without growth was tested.".to_owned());
+            assumed.push("Work grows as asked; on later days only what is without growth was tested.".to_owned());
         }
-        assumptions.extend(self.assumed.iter().cloned());
-        Some(Recommendation {
-            plan: "capacity".to_owned(),
-            action: self.action.clone(),
+        assumed.extend(self.assumed.iter().cloned());
+        let harmed = (!fewer.is_empty()).then(|| Harm {
+            who: fewer.join(", "),
+            how_much: "may wait longer than today, within the target on the record".to_owned(),
+        });
+        Some(Change {
+            plan: "capacity",
             effects,
             against: format!("the nodes as they are, {}", self.policy),
             basis: Basis::LaterDays,
-            regret: Some(Regret {
-                oracle: "the fewest nodes that were enough in the windows, seen with hindsight".to_owned(),
-                oracle_change: oracle.nodes - stays.nodes,
-                naive_change: Some(naive.nodes - stays.nodes),
-                naive: Some(naive.what.clone()),
-            }),
-            harmed,
-            confidence: self.assurance.confidence,
-            risk: self.assurance.risk.clone(),
-            assumptions,
+            regret,
+            harmed: harmed.into_iter().collect(),
+            risk: sure.risk.clone(),
+            sure,
+            assumed,
             holds_until: self.until_break.sentence(),
             apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --cluster FOLDER/cluster.toml` replays it."
                 .to_owned(),
             command: None,
-            undo: "Put the nodes back, or drain those that were added; jobs are moved by neither.".to_owned(),
+            undo,
         })
     }
 }
@@ -487,7 +417,7 @@ mod tests {
     use tracecast_analytics::facts::SizeClass;
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-    use super::*;
+    use super::super::{CapacityAnswer, of_ten_minutes, of_ten_minutes_under, report};
     use crate::replay::input::Loaded;
     use crate::sim::{Cluster, Policy, Scan, Shape, Workload};
 
@@ -509,19 +439,19 @@ mod tests {
     }
 
     fn answer(nodes: u32) -> CapacityAnswer {
-        CapacityAnswer::of_ten_minutes(&loaded(nodes))
+        of_ten_minutes(&loaded(nodes))
     }
 
     /// Found by a newcomer: 48 nodes were advised, and nobody said which jobs asked for them, nor that 28 by the simple rule had done better.
     #[test]
     fn which_jobs_ask_for_the_nodes_is_told_and_whether_the_simple_rule_did_no_worse() {
         let answer = answer(2);
-        let of = &answer.nodes[0];
+        let of = &answer.body.nodes[0];
         // Two nodes hold the large jobs, which wait for the small ones that run on them.
         assert_eq!(of.needed.map(|needed| needed.value), Some(3), "{of:?}");
         let classes: Vec<Option<SizeClass>> = of.binding.iter().map(|jobs| jobs.class).collect();
         assert!(classes.contains(&Some(SizeClass::Many)), "{:?}", of.binding);
-        let report = answer.report();
+        let report = report(&answer);
         let binds = report.summary.iter().find(|said| said.starts_with("**What asks for so many nodes**"));
         assert!(binds.is_some_and(|said| said.contains("a by jobs of")), "{:?}", report.summary);
         // Theory stands with the theory.
@@ -529,7 +459,7 @@ mod tests {
         let theory = report.sections.iter().find(|section| section.id == "capacity-theory").unwrap();
         assert!(theory.finding.contains("Queueing theory and the replays"), "{}", theory.finding);
         // 16 GPUs for five of twelve hours, and one for half an hour of each, of 24 GPUs.
-        let check = answer.theory.iter().find(|check| check.nodes == 3).unwrap();
+        let check = answer.body.theory.iter().find(|check| check.nodes == 3).unwrap();
         let by_hand = (16.0 * 5.0 / 12.0 + 0.5) / 24.0;
         assert!((check.load - by_hand).abs() < 0.01, "{check:?}");
     }
@@ -539,16 +469,16 @@ mod tests {
     fn where_no_start_tells_the_order_the_other_stands_beside() {
         let mut loaded = loaded(3);
         loaded.recorded_start_ms.iter_mut().for_each(|start| *start = None);
-        let skip = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Skip);
-        assert_eq!(skip.in_all.in_all_if_passed, None);
-        let mut strict = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Strict);
-        assert_eq!(strict.in_all.in_all_if_passed, Some(skip.in_all.needed));
+        let skip = of_ten_minutes_under(&loaded, Scan::Skip);
+        assert_eq!(skip.body.in_all.in_all_if_passed, None);
+        let mut strict = of_ten_minutes_under(&loaded, Scan::Strict);
+        assert_eq!(strict.body.in_all.in_all_if_passed, Some(skip.body.in_all.needed));
         // It leads where it is another number and nodes would be bought or go.
-        strict.nodes[0].recommended = strict.nodes[0].now + 2;
-        strict.in_all.in_all_if_passed = Some(strict.in_all.needed + 1);
-        assert!(strict.act().starts_with("**Find out first") && strict.act().contains("If it does: **Buy 2"));
-        strict.in_all.in_all_if_passed = Some(strict.in_all.needed);
-        assert!(strict.act().starts_with("**Buy 2"), "{}", strict.act());
+        strict.body.nodes[0].recommended = strict.body.nodes[0].now + 2;
+        strict.body.in_all.in_all_if_passed = Some(strict.body.in_all.needed + 1);
+        assert!(strict.body.act().starts_with("**Find out first") && strict.body.act().contains("If it does: **Buy 2"));
+        strict.body.in_all.in_all_if_passed = Some(strict.body.in_all.needed);
+        assert!(strict.body.act().starts_with("**Buy 2"), "{}", strict.body.act());
     }
 
     /// Found by a newcomer: figures stood in the imperative behind "far from what happened", and the confidence told the same test twice.
@@ -558,23 +488,23 @@ mod tests {
         let skip = Policy { scan: Scan::Skip, ..Policy::default() };
         let schedule = crate::sim::simulate(&loaded.workload, &loaded.cluster, &skip).unwrap();
         loaded.recorded_start_ms = (0..loaded.workload.len()).map(|job| schedule.start_ms(job)).collect();
-        let near = CapacityAnswer::of_ten_minutes(&loaded);
+        let near = of_ten_minutes(&loaded);
         assert!(near.action.starts_with("**Buy"), "{}", near.action);
         loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 3 * HOUR_MS);
-        let far = CapacityAnswer::of_ten_minutes(&loaded);
+        let far = of_ten_minutes(&loaded);
         assert!(far.action.starts_with("**Apply nothing yet**") && far.action.contains("**Buy"), "{}", far.action);
         // How often it kept the target is told once, by the caution or by the test.
-        let risk = near.assured().risk;
+        let risk = near.assurance.unwrap().risk;
         assert_eq!(risk.matches("kept the target in").count(), 1, "{risk}");
     }
 
     #[test]
     fn every_job_is_judged_or_told_why_not() {
         let answer = answer(4);
-        let of = answer.judged;
+        let of = answer.body.judged;
         assert_eq!((of.all, of.judged, of.while_filling), (1_040, 1_014, 26), "{of:?}");
         assert_eq!(of.judged + of.while_filling + of.impossible + of.unfinished, of.all);
-        let report = answer.report();
+        let report = report(&answer);
         let said = report.sections[0].definitions.iter().find(|said| said.starts_with("**Jobs**")).cloned();
         assert!(said.unwrap().contains("1,014 of 1,040 jobs are judged. Of the others 26 came before"));
     }
@@ -584,7 +514,7 @@ mod tests {
     fn an_answer_that_changes_nothing_says_how_sure_it_is() {
         let answer = answer(3);
         assert!(answer.recommendation.is_none() && answer.action.contains("Change nothing"), "{}", answer.action);
-        let said = answer.report().summary.last().cloned().unwrap();
+        let said = report(&answer).summary.last().cloned().unwrap();
         assert!(said.starts_with("Confidence: high. The replay repeats what happened"), "{said}");
         assert!(said.contains("tests (a pool in a window)"), "{said}");
     }

@@ -10,37 +10,35 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
 use super::{
-    BindingJobs, CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck,
+    BindingJobs, CapacityAnswer, CapacityBody, CapacityTrial, NodeInterval, NodesOfType, NotJudged, TheoryCheck,
+    UnjudgedPools,
 };
+use crate::capacity::faults::FaultsAnswer;
+use crate::capacity::mix::MixAnswer;
 use crate::plan::incentive::SLACK;
+use crate::plan::tell;
 use crate::replay::growth::drawn_phrase;
 
 /// Pools that a sentence names.
 const LISTED: usize = 5;
 
-impl CapacityAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("How many nodes keep the waits within the target? {}", self.title),
-            format!("95 % of the jobs to wait at most {}, {}", format::duration(self.target.p95_wait_s), self.policy),
-        );
-        report.summary = self.summary();
-        report.notes.clone_from(&self.notes);
-        report.sections = vec![self.by_type(), self.tested(), self.other_numbers(), self.theory_section()];
-        if let Some(mix) = &self.mix {
-            report.sections.insert(1, mix.section());
-        }
-        report.sections.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::section));
-        report
-    }
+/// The answer as a report.
+pub fn report(answer: &CapacityAnswer) -> Report {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let subtitle =
+        format!("95 % of the jobs to wait at most {}, {}", format::duration(body.target.p95_wait_s), body.policy);
+    let mut sections = vec![body.by_type()];
+    sections.extend(body.mix.as_ref().map(MixAnswer::section));
+    sections.extend([body.tested(trial), body.other_numbers(), body.theory_section()]);
+    sections.extend(body.faults.as_ref().map(FaultsAnswer::section));
+    let question = "How many nodes keep the waits within the target?";
+    tell::report(answer, (question, subtitle), body.sentences(trial), sections)
+}
 
-    fn summary(&self) -> Vec<String> {
-        // First, as nothing that follows is worth more than the replay; what the test found stands with it.
-        let of_test = self.cautions_of_the_test();
-        let mut said: Vec<String> =
-            self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned().collect();
-        said.push(self.action.clone());
+impl CapacityBody {
+    fn sentences(&self, trial: &CapacityTrial) -> Vec<String> {
+        let of_test = self.cautions_of_the_test(trial);
+        let mut said: Vec<String> = Vec::new();
         let all = self.in_all;
         said.push(format!(
             "Of {} {}{}, **{}** keep the target{}{}{}.",
@@ -77,39 +75,35 @@ impl CapacityAnswer {
         said.extend(self.without_margin());
         said.extend(self.what_binds());
         said.extend(self.pooled());
-        said.extend(self.mix.as_ref().and_then(super::super::mix::MixAnswer::tested));
-        let rule = |by: NodesBy| self.rule(by);
-        let rules = (rule(NodesBy::Recommended), rule(NodesBy::Upper), rule(NodesBy::Needed));
-        if let ((Some(tested), Some(upper), Some(needed)), Some(naive), Some(oracle)) =
-            (rules, rule(NodesBy::Mean80), rule(NodesBy::Oracle))
-        {
-            said.push(format!(
-                "Tested on {}{}: what the plan recommended{} kept the target in **{} of {}** tests with {} nodes, the upper end of the interval in {} with {}, the fewest that \
-                 kept it before in {} with {}, mean demand / 80 % in {} with {}; {} would have been enough.{}",
-                format::counted(self.held_out.windows.len() as u64, "later window", "later windows"),
-                if self.growth.is_some() { " as they were, without more work" } else { "" },
-                if self.mix.is_some() { " of today's kinds" } else { "" },
-                format::count(tested.pools_kept),
-                format::count(tested.pools),
-                format::float(tested.nodes, 1),
-                format::count(upper.pools_kept),
-                format::float(upper.nodes, 1),
-                format::count(needed.pools_kept),
-                format::float(needed.nodes, 1),
-                format::count(naive.pools_kept),
-                format::float(naive.nodes, 1),
-                format::float(oracle.nodes, 1),
-                self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}")),
-            ));
-        }
-        let simple = self.beside_simple().filter(|simple| !of_test.contains(simple));
-        said.extend(of_test.into_iter().chain(simple));
+        said.extend(self.mix.as_ref().map(MixAnswer::tested));
+        let rule = |by: NodesBy| {
+            let rule = trial.rule(by).map(|rule| &rule.figures);
+            rule.map_or_else(String::new, |rule| {
+                format!("{} with {}", format::count(rule.pools_kept), format::float(rule.nodes, 1))
+            })
+        };
+        let tested = &trial.of.plan.figures;
+        said.push(format!(
+            "Tested on {}{}: what the plan recommended{} kept the target in **{} of {}** tests with {} nodes, the upper end of the interval in {}, the fewest that kept it before in {}, mean demand / 80 % in {}; {} would have been enough.{}",
+            format::counted(trial.windows.len() as u64, "later window", "later windows"),
+            if self.growth.is_some() { " as they were, without more work" } else { "" },
+            if self.mix.is_some() { " of today's kinds" } else { "" },
+            format::count(tested.pools_kept),
+            format::count(tested.pools),
+            format::float(tested.nodes, 1),
+            rule(NodesBy::Upper),
+            rule(NodesBy::Needed),
+            rule(NodesBy::Mean80),
+            format::float(trial.of.oracle.amount, 1),
+            self.unjudged_in_words().map_or_else(String::new, |apart| format!(" {apart}")),
+        ));
+        // What is a caution stands among the notes, and the confidence names it.
+        said.extend(self.beside_simple(trial).filter(|simple| !of_test.contains(simple)));
         if !self.until_break.broken_today.is_empty() {
             said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
         }
         said.push(self.until_break.sentence());
-        said.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::sentence));
-        said.push(self.assurance.sentence());
+        said.extend(self.faults.as_ref().map(FaultsAnswer::sentence));
         said
     }
 
@@ -142,12 +136,12 @@ impl CapacityAnswer {
     }
 
     /// That the simple rule did no worse on the later windows, and what it has from now on, in a sentence.
-    pub(super) fn beside_simple(&self) -> Option<String> {
-        let (simple, tested) = self.no_better_than_simple()?;
+    pub(super) fn beside_simple(&self, trial: &CapacityTrial) -> Option<String> {
+        let (simple, tested) = Self::no_better_than_simple(trial)?;
         let all = self.in_all;
         Some(format!(
             "**The simple rule did no worse on the later windows**: {} kept the target in {} of {} tests with {} nodes, what the plan recommended in {} with {}. From now on that rule has {} in the pools that are judged, with which {} of {} keep the target on the record.",
-            simple.what,
+            trial.of.simplest.words,
             format::count(simple.pools_kept),
             format::count(simple.pools),
             format::float(simple.nodes, 1),
@@ -280,70 +274,44 @@ impl CapacityAnswer {
             .with_definition("**Work until it breaks**: the factor of today's work, over draws of whole weeks of each user, at which today's nodes no longer keep the target.")
     }
 
-    fn tested(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Numbers chosen before each window, on the jobs in it",
-            vec![
-                Column::text("Nodes"),
-                Column::number("Mean"),
-                Column::number("Beyond the fewest"),
-                Column::number("Kept"),
-                Column::number("Tests"),
-            ],
-        );
-        for rule in &self.held_out.by {
-            table.rows.push(vec![
-                rule.what.as_str().into(),
-                Cell::float(rule.nodes, 1),
-                Cell::float(rule.beyond_oracle, 1),
-                Cell::Int(rule.pools_kept as i64),
-                Cell::Int(rule.pools as i64),
-            ]);
-        }
-        let mut windows = ReportTable::new(
-            "Window by window",
-            vec![
-                Column::text("From"),
-                Column::text("To"),
-                Column::text("Nodes"),
-                Column::number("In all"),
-                Column::number("Pools that kept it"),
-                Column::number("95 % wait of all"),
-            ],
-        );
-        for window in &self.held_out.windows {
-            for rule in &window.by {
-                windows.rows.push(vec![
-                    to_the_minute(&window.from).into(),
-                    to_the_minute(&window.to).into(),
-                    rule.by.in_words().into(),
-                    Cell::Int(rule.nodes as i64),
-                    format!("{} of {}", rule.pools_kept, window.pools).into(),
-                    Cell::opt(rule.p95_wait_s, Cell::Duration),
-                ]);
-            }
-        }
-        table.note = self.held_out.apart();
-        Section::new("capacity-tested", "What came of it on later days")
-            .with_table(table)
-            .with_table(windows)
-            .with_definition("**What the plan recommends** is the rule of \"to have\", with the nodes that there were when the window began and the windows before it. Where no number kept the target before, it, the fewest and the upper end have the nodes that there were, and count as not kept.")
-            .with_definition("A **test** is a pool in a window, with 20 judged jobs before and in it. The target is kept as above: over all jobs and each size class with 20 of them.")
-            .with_definition("Numbers rest on what was known when the window began. In the replay they are there from the first job on.")
+    fn tested(&self, trial: &CapacityTrial) -> Section {
+        let columns = tell::columns("#Kept | #Tests");
+        let mut section = tell::rules("capacity-tested", trial, "the nodes as they are", columns, &|rule| {
+            vec![Cell::Int(rule.figures.pools_kept as i64), Cell::Int(rule.figures.pools as i64)]
+        });
+        let column = Column::text("Pools that kept it, and the 95 % wait of all");
+        let windows = tell::windows("capacity-windows", trial, &NodesBy::ALL, column, &|rule| {
+            let of = &rule.figures;
+            let wait = of.p95_wait_s.map_or_else(|| "none".to_owned(), format::duration);
+            format!("{} of {}, {wait}", of.pools_kept, of.pools).into()
+        });
+        section.blocks.extend(windows.blocks);
+        section.definitions.extend(self.unjudged_in_words());
+        section
+        .with_definition("**What the plan recommends** is the rule of \"to have\", with the nodes that there were when the window began and the windows before it. Where no number kept the target before, it, the fewest and the upper end have the nodes that there were, and count as not kept.")
+        .with_definition("A **test** is a pool in a window, with 20 judged jobs before and in it. The target is kept as above: over all jobs and each size class with 20 of them.")
+        .with_definition("Numbers rest on what was known when the window began. In the replay they are there from the first job on.")
+    }
+
+    /// The tests that are counted apart, in a sentence; `None` if there are none.
+    fn unjudged_in_words(&self) -> Option<String> {
+        let of = |of: &UnjudgedPools| format!("{} from {} on", of.pools.join(", "), to_the_minute(&of.from));
+        let named: Vec<String> = self.unjudged.iter().map(of).collect();
+        let count = self.unjudged.iter().map(|of| of.pools.len() as u64).sum();
+        (!named.is_empty()).then(|| {
+            format!(
+                "{} more {} not judged, as no number of nodes keeps the target there: {}.",
+                format::count(count),
+                if count == 1 { "is" } else { "are" },
+                named.join("; ")
+            )
+        })
     }
 
     fn other_numbers(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Other numbers of nodes",
-            vec![
-                Column::text("Which"),
-                Column::number("Nodes"),
-                Column::number("Median wait"),
-                Column::number("95 % wait"),
-                Column::number("In use"),
-                Column::number("Jobs waiting"),
-                Column::number("Pools that keep it"),
-            ],
+            "Which | #Nodes | #Median wait | #95 % wait | #In use | #Jobs waiting | #Pools that keep it",
         );
         for point in &self.curve {
             table.rows.push(vec![
@@ -379,19 +347,9 @@ impl CapacityAnswer {
     }
 
     fn theory_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Queueing theory beside the replay",
-            vec![
-                Column::text("Pool"),
-                Column::number("Nodes"),
-                Column::number("Servers"),
-                Column::number("Offered load"),
-                Column::number("Longer than the target: theory"),
-                Column::number("Replay"),
-                Column::number("Mean wait: theory"),
-                Column::number("Replay"),
-                Column::text("Verdict"),
-            ],
+            "Pool | #Nodes | #Servers | #Offered load | #Longer than the target: theory | #Replay | #Mean wait: theory | #Replay | Verdict",
         );
         for check in &self.theory {
             table.rows.push(vec![
@@ -416,25 +374,6 @@ impl CapacityAnswer {
             .with_definition(format!("**Offered load**: the GPU time that the jobs submitted from {} on ask for, each run whole, over that of the nodes from then to the last submission. `plan queues` tells the same of the whole record.", to_the_minute(&self.judged_from)))
             .with_definition("**Servers**: the GPUs over those of a job, weighted by its run, as whole servers; with few of them theory has fewer GPUs than there are, and no wait from an offered load of less than 1 on. Erlang C gives the share that waits; Allen and Cunneen's factor, the mean of the squared variation of gaps and of runs, lengthens the waits.")
             .with_definition("**Differs**: the two shares are more than 2.5 % of the jobs apart, half of what may wait.")
-    }
-}
-
-impl CapacityHeldOut {
-    /// The tests that are counted apart, in a sentence; `None` if there are none.
-    pub(super) fn apart(&self) -> Option<String> {
-        let of = |window: &CapacityWindow| {
-            let names = window.unjudged.join(", ");
-            (!window.unjudged.is_empty()).then(|| format!("{names} from {} on", to_the_minute(&window.from)))
-        };
-        let named: Vec<String> = self.windows.iter().filter_map(of).collect();
-        (!named.is_empty()).then(|| {
-            format!(
-                "{} more {} not judged, as no number of nodes keeps the target there: {}.",
-                format::count(self.unjudged),
-                if self.unjudged == 1 { "is" } else { "are" },
-                named.join("; ")
-            )
-        })
     }
 }
 

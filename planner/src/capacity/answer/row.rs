@@ -8,15 +8,18 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::WEEK_MS;
 
 use super::{
-    BindingJobs, CapacityHeldOut, CapacityPoint, CapacityRequest, CapacityWindow, JudgedJobs, NodeInterval,
-    NodesOfType, NotJudged, PoolTests, RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
+    BindingJobs, CapacityPoint, CapacityRequest, CapacityTrial, JudgedJobs, NodeInterval, NodesInWindow, NodesOfType,
+    NotJudged, PoolTests, TheoryCheck, UnjudgedPools, UntilBreak,
 };
 use crate::capacity::forward::{self, SHARES, SizedPart, Together};
 use crate::capacity::growth::{BreakFactor, DemandTrend, FACTORS};
 use crate::capacity::heldout::{NodesBy, TestedWindow};
 use crate::capacity::pooled::TestedPool;
 use crate::capacity::search::{FEWEST_BLOCKS, MAY_WAIT};
+use crate::capacity::tests_kept::{TestsKept, rolling};
+use crate::error::Result;
 use crate::plan::interval::average;
+use crate::plan::trial::{Priced, Roles, Trial};
 use crate::replay::answer::KnownByRun;
 use crate::replay::input::Loaded;
 use crate::sim::Group;
@@ -131,38 +134,47 @@ pub(super) fn judged(parts: &[SizedPart]) -> JudgedJobs {
     JudgedJobs { judged, all, while_filling, impossible, unfinished }
 }
 
-pub(super) fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHeldOut {
-    let row = |window: &TestedWindow| CapacityWindow {
-        from: day(window.from_ms),
-        to: day(window.to_ms),
-        jobs: window.jobs,
-        pools: window.parts.len() as u64,
-        unjudged: window.unjudged.clone(),
-        by: NodesBy::ALL
-            .into_iter()
-            .map(|by| {
-                let (nodes, pools_kept, p95_wait_s) = window.by(by);
-                RuleInWindow { by, nodes, pools_kept, p95_wait_s }
-            })
-            .collect(),
+/// The test on later windows.
+pub(super) fn trial(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> Result<CapacityTrial> {
+    let pools = |window: &TestedWindow| window.parts.len() as u64;
+    let in_window = |window: &TestedWindow, by: NodesBy| {
+        let (nodes, pools_kept, p95_wait_s) = window.by(by);
+        (nodes as f64, NodesInWindow { jobs: window.jobs, pools_kept, pools: pools(window), p95_wait_s })
     };
     // A window without a test has no nodes to take the mean of.
-    let count = windows.iter().filter(|window| !window.parts.is_empty()).count().max(1) as f64;
-    let mean = |by: NodesBy| windows.iter().map(|window| window.by(by).0 as f64).sum::<f64>() / count;
-    let over = |by: NodesBy| RuleOverWindows {
-        by,
-        what: by.in_words().to_owned(),
-        nodes: mean(by),
-        pools_kept: windows.iter().map(|window| window.by(by).1).sum(),
-        pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
-        beyond_oracle: mean(by) - mean(NodesBy::Oracle),
+    let judged: Vec<&TestedWindow> = windows.iter().filter(|window| !window.parts.is_empty()).collect();
+    let priced = |by: NodesBy| {
+        let nodes: Vec<f64> = judged.iter().map(|window| window.by(by).0 as f64).collect();
+        let figures = TestsKept {
+            nodes: average(nodes.iter().copied()),
+            pools_kept: windows.iter().map(|window| window.by(by).1).sum(),
+            pools: windows.iter().map(pools).sum(),
+        };
+        Priced {
+            id: by,
+            words: by.in_words().to_owned(),
+            kept: figures.pools_kept == figures.pools,
+            windows: windows.iter().map(|window| in_window(window, by)).collect(),
+            blocks: nodes,
+            figures,
+        }
     };
-    CapacityHeldOut {
-        windows: windows.iter().map(row).collect(),
-        unjudged: windows.iter().map(|window| window.unjudged.len() as u64).sum(),
-        by: NodesBy::ALL.into_iter().map(over).collect(),
-        in_one_pool: None,
-    }
+    let roles = Roles {
+        plan: NodesBy::Recommended,
+        baseline: NodesBy::Static,
+        simplest: NodesBy::Mean80,
+        naive: NodesBy::Mean80,
+        oracle: NodesBy::Oracle,
+    };
+    let spans = windows.iter().map(|window| (window.from_ms, window.to_ms));
+    let stretches = rolling(spans, ("on average", judged.len().max(1) as f64), day);
+    Trial::new("nodes", &NodesBy::ALL.map(priced), roles, stretches)
+}
+
+/// Pools in windows that are no tests.
+pub(super) fn unjudged(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> Vec<UnjudgedPools> {
+    let without = windows.iter().filter(|window| !window.unjudged.is_empty());
+    without.map(|window| UnjudgedPools { from: day(window.from_ms), pools: window.unjudged.clone() }).collect()
 }
 
 /// The tests of one pool; `None` without any.

@@ -2,49 +2,28 @@
 //!
 //! O(sizes). Worked example: eight spares, enough in 98.7 % of the later time, are told as "8 (98.7 %)".
 
-use tracecast_analytics::report::{
-    Axis, Cell, Chart, ChartSeries, Column, Mark, Question, ReportTable, Section, format,
-};
+use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Mark, Question, Section, format};
 
 use super::{FaultsAnswer, Spares};
+use crate::plan::tell;
 
 impl FaultsAnswer {
     /// What the log says, as a section.
     pub fn section(&self) -> Section {
-        let mut spares = ReportTable::new(
+        let mut spares = tell::table(
             format!("Spares for {} of the time", format::percent(self.availability)),
-            vec![
-                Column::text("For"),
-                Column::number("Nodes"),
-                Column::number("Learnt"),
-                Column::number("Enough later"),
-                Column::number("If failures were independent"),
-                Column::number("Enough later"),
-                Column::number("Fewest, with hindsight"),
-                Column::number("From now on"),
-            ],
+            "For | #Nodes | #Learnt | #Enough later | #If failures were independent | #Enough later | #Fewest, with hindsight | #From now on",
         );
         for (name, of) in [("the log's nodes", self.of_log), ("the cluster", self.of_cluster)] {
             spares.rows.push(row(name, &of));
         }
-        let mut checkpoints = ReportTable::new(
+        let mut checkpoints = tell::table(
             format!(
                 "Checkpoints by job size: {} for a checkpoint, {} for a restart",
                 format::duration(self.checkpoint_s),
                 format::duration(self.restart_s)
             ),
-            vec![
-                Column::number("Nodes"),
-                Column::number("Between failures"),
-                Column::number("Young"),
-                Column::number("Daly"),
-                Column::number("Goodput: Daly's model"),
-                Column::number("Later: Young"),
-                Column::number("Daly"),
-                Column::number("Every hour"),
-                Column::number("Best"),
-                Column::number("Best interval"),
-            ],
+            "#Nodes | #Between failures | #Young | #Daly | #Goodput: Daly's model | #Later: Young | #Daly | #Every hour | #Best | #Best interval",
         );
         for of in &self.checkpoints {
             checkpoints.rows.push(vec![

@@ -17,9 +17,12 @@ use crate::capacity::forward::SizedPart;
 use crate::capacity::heldout::{TestedWindow, warmed_up};
 use crate::capacity::part::Part;
 use crate::capacity::search::WaitTarget;
+use crate::capacity::tests_kept::{TestsKept, rolling};
 use crate::error::Result;
+use crate::plan::interval::average;
 use crate::plan::money::MONTH_H;
 use crate::plan::offered::OfferedTraffic;
+use crate::plan::trial::{Priced, Roles, RuleOverWindows, Trial};
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
 
@@ -143,23 +146,18 @@ pub struct AnotherKind {
     pub of: u64,
 }
 
-/// A rule over all windows.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct MixRule {
-    /// Where the nodes come from.
-    pub by: MixBy,
-    /// The same in words.
-    pub what: String,
-    /// What they cost a month, mean over windows.
-    pub per_month: f64,
-    /// Nodes, mean over windows.
-    pub nodes: f64,
-    /// Pools that kept the target, over all windows.
+/// The test of the mixes on later days. Amounts are what the nodes cost a month, mean over windows.
+pub type MixTrial = Trial<MixBy, TestsKept, MixInWindow>;
+
+/// What is told of a mix in a window, beside its cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MixInWindow {
+    /// Nodes.
+    pub nodes: u64,
+    /// Pools that kept the target.
     pub pools_kept: u64,
-    /// Pools that were judged, over all windows.
+    /// Pools that are judged.
     pub pools: u64,
-    /// Cost a month beyond the cheapest mix that was enough, mean over windows.
-    pub beyond_oracle: f64,
 }
 
 /// The mix of kinds.
@@ -176,9 +174,7 @@ pub struct MixAnswer {
     /// What another kind alone does.
     pub another: Vec<AnotherKind>,
     /// The test on later days.
-    pub held_out: Vec<MixRule>,
-    /// Windows of the test.
-    pub windows: u64,
+    pub trial: MixTrial,
     /// What to do, in a sentence.
     pub action: String,
     /// What is recommended, as `emit` writes it.
@@ -227,7 +223,7 @@ impl MixAnswer {
         with: (&Policy, &WaitTarget),
         draws: &[Workload],
         (parts, windows, end): (&[SizedPart], &[TestedWindow], i64),
-        watch: &dyn Watch,
+        (day, watch): (&dyn Fn(i64) -> String, &dyn Watch),
     ) -> Result<Self> {
         let windows = heldout::test(loaded, kinds, with, windows, watch)?;
         let planned: Vec<PlannedPart> = parts
@@ -247,8 +243,7 @@ impl MixAnswer {
                 .map(|by| cost(kinds, &planned, by))
                 .collect(),
             another: another(kinds, &planned),
-            held_out: MixBy::ALL.into_iter().map(|by| rule(kinds, &windows, by)).collect(),
-            windows: windows.len() as u64,
+            trial: trial(kinds, &windows, day)?,
             action: String::new(),
             pools: Vec::new(),
             chosen: Vec::new(),
@@ -259,11 +254,6 @@ impl MixAnswer {
         }
         answer.action = answer.act();
         Ok(answer)
-    }
-
-    /// A rule over all windows.
-    pub fn rule(&self, by: MixBy) -> Option<&MixRule> {
-        self.held_out.iter().find(|rule| rule.by == by)
     }
 
     /// What all pools cost a month by a rule; 0 of the oracle, which is not planned.
@@ -277,10 +267,10 @@ impl MixAnswer {
     }
 
     /// The rule in today's proportions that kept the target on later windows at least as often as the mix for no more money, if there is one: then the mix is not advised.
-    pub fn beaten_by(&self) -> Option<&MixRule> {
-        let mix = self.rule(MixBy::Recommended)?;
-        let mut plain = [MixBy::Proportions, MixBy::ProportionsUpper].into_iter().filter_map(|by| self.rule(by));
-        plain.find(|rule| rule.pools_kept >= mix.pools_kept && rule.per_month <= mix.per_month)
+    pub fn beaten_by(&self) -> Option<&RuleOverWindows<MixBy, TestsKept>> {
+        let mix = &self.trial.of.plan;
+        let plain = [MixBy::Proportions, MixBy::ProportionsUpper].into_iter().filter_map(|by| self.trial.rule(by));
+        plain.into_iter().find(|rule| rule.figures.pools_kept >= mix.figures.pools_kept && rule.amount <= mix.amount)
     }
 
     /// Whether the mix is what is recommended.
@@ -434,16 +424,37 @@ fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
     all.map(row).filter(|row| row.of > 0).collect()
 }
 
-fn rule(kinds: &NodeKinds, windows: &[MixWindow], by: MixBy) -> MixRule {
-    let count = windows.len().max(1) as f64;
-    let cost = |by: MixBy| windows.iter().map(|window| window.by(kinds, by).0).sum::<f64>() / count * MONTH_H;
-    MixRule {
-        by,
-        what: by.in_words().to_owned(),
-        per_month: cost(by),
-        nodes: windows.iter().map(|window| window.by(kinds, by).1 as f64).sum::<f64>() / count,
-        pools_kept: windows.iter().map(|window| window.by(kinds, by).2).sum(),
-        pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
-        beyond_oracle: cost(by) - cost(MixBy::Oracle),
-    }
+/// The test on later windows.
+fn trial(kinds: &NodeKinds, windows: &[MixWindow], day: &dyn Fn(i64) -> String) -> Result<MixTrial> {
+    let pools = |window: &MixWindow| window.parts.len() as u64;
+    let priced = |by: MixBy| {
+        let in_window = |window: &MixWindow| {
+            let (per_h, nodes, pools_kept) = window.by(kinds, by);
+            (per_h * MONTH_H, MixInWindow { nodes, pools_kept, pools: pools(window) })
+        };
+        let found: Vec<(f64, MixInWindow)> = windows.iter().map(in_window).collect();
+        let figures = TestsKept {
+            nodes: average(found.iter().map(|(_, of)| of.nodes as f64)),
+            pools_kept: found.iter().map(|(_, of)| of.pools_kept).sum(),
+            pools: windows.iter().map(pools).sum(),
+        };
+        Priced {
+            id: by,
+            words: by.in_words().to_owned(),
+            kept: figures.pools_kept == figures.pools,
+            blocks: found.iter().map(|(cost, _)| *cost).collect(),
+            windows: found,
+            figures,
+        }
+    };
+    let roles = Roles {
+        plan: MixBy::Recommended,
+        baseline: MixBy::Static,
+        simplest: MixBy::ProportionsUpper,
+        naive: MixBy::Peak,
+        oracle: MixBy::Oracle,
+    };
+    let spans = windows.iter().map(|window| (window.from_ms, window.to_ms));
+    let stretches = rolling(spans, ("a month", windows.len().max(1) as f64), day);
+    Trial::new(&kinds.currency, &MixBy::ALL.map(priced), roles, stretches)
 }

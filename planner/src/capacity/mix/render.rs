@@ -2,11 +2,14 @@
 //!
 //! O(pools × kinds). Worked example: 9 nodes of 8 GPUs and 4 of 4 GPUs are told as "9 × 8 GPUs, 4 × 4 GPUs".
 
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Section, format};
 
 use super::answer::{MixAnswer, NodesStand, PricedNodes};
 use super::rule::MixBy;
+use crate::capacity::tests_kept::TestsKept;
 use crate::plan::money::money;
+use crate::plan::tell;
+use crate::plan::trial::RuleOverWindows;
 
 impl PricedNodes {
     /// In words.
@@ -51,15 +54,12 @@ impl MixAnswer {
                 .then(|| format!("{} × {} (today {})", format::count(then), kind.name, format::count(now)))
         });
         let kinds: Vec<String> = kinds.collect();
-        if let (Some(plain), Some(mix)) = (self.beaten_by(), self.rule(MixBy::Recommended)) {
-            let told = |rule: &super::answer::MixRule| {
-                format!("{} of {} tests at {} a month", rule.pools_kept, rule.pools, self.money(rule.per_month))
-            };
+        if let Some(plain) = self.beaten_by() {
             return format!(
                 "By type, keep today's proportions: on later windows {} kept the target in {}, a mix in {}. The mix would be {}, {} a month.",
-                plain.what,
-                told(plain),
-                told(mix),
+                plain.words,
+                self.kept(plain, " tests"),
+                self.kept(&self.trial.of.plan, " tests"),
                 kinds.join(", "),
                 cost(MixBy::Recommended)
             );
@@ -110,39 +110,32 @@ impl MixAnswer {
         })
     }
 
+    /// In how many tests a rule kept the target, and for how much.
+    fn kept(&self, rule: &RuleOverWindows<MixBy, TestsKept>, tests: &str) -> String {
+        let TestsKept { pools_kept, pools, .. } = rule.figures;
+        format!("{pools_kept} of {pools}{tests} at {} a month", self.money(rule.amount))
+    }
+
     /// How it did on later windows, in a sentence.
-    pub(in crate::capacity) fn tested(&self) -> Option<String> {
-        let told = |by: MixBy| {
-            self.rule(by).map(|rule| {
-                (rule, format!("{} of {} at {} a month", rule.pools_kept, rule.pools, self.money(rule.per_month)))
-            })
-        };
-        let ((_, recommended), (_, cheapest), (_, same)) =
-            (told(MixBy::Recommended)?, told(MixBy::Cheapest)?, told(MixBy::ProportionsUpper)?);
-        let ((_, peak), (oracle, _)) = (told(MixBy::Peak)?, told(MixBy::Oracle)?);
-        Some(format!(
-            "The mix on {}: what the plan recommended kept the target in **{recommended}**, the cheapest mix before in {cheapest}, the upper end in today's proportions in {same}, peak \
-             demand in {peak}; {} would have been enough.",
-            format::counted(self.windows, "later window", "later windows"),
-            self.money(oracle.per_month)
-        ))
+    pub(in crate::capacity) fn tested(&self) -> String {
+        let of = &self.trial.of;
+        let cheapest = self.trial.rule(MixBy::Cheapest).map_or_else(String::new, |rule| self.kept(rule, ""));
+        format!(
+            "The mix on {}: what the plan recommended kept the target in **{}**, the cheapest mix before in {cheapest}, the upper end in today's proportions in {}, peak \
+             demand in {}; {} would have been enough.",
+            format::counted(self.trial.windows.len() as u64, "later window", "later windows"),
+            self.kept(&of.plan, ""),
+            self.kept(&of.simplest, ""),
+            self.kept(&of.naive, ""),
+            self.money(of.oracle.amount)
+        )
     }
 
     /// The mix as a section of a report.
     pub(in crate::capacity) fn section(&self) -> Section {
-        let per_month = || Column::number(format!("{} a month", self.currency));
-        let mut pools = ReportTable::new(
+        let mut pools = tell::table(
             "Nodes by kind",
-            vec![
-                Column::text("Pool"),
-                Column::text("Today"),
-                Column::text("Cheapest that is enough"),
-                Column::text("To have"),
-                Column::number("Today, a month"),
-                Column::number("In proportions"),
-                Column::number("Cheapest"),
-                Column::number("To have"),
-            ],
+            "Pool | Today | Cheapest that is enough | To have | #Today, a month | #In proportions | #Cheapest | #To have",
         );
         for pool in &self.pools {
             let cost = |of: Option<&PricedNodes>| Cell::opt(of, |of| Cell::float(of.per_month, 0));
@@ -164,41 +157,31 @@ impl MixAnswer {
                 cut.join(", ")
             ));
         }
-        let mut costs = ReportTable::new(
+        let mut costs = tell::table(
             "What the nodes cost, and what came of each rule on later days",
-            vec![
-                Column::text("Nodes"),
-                per_month(),
-                Column::number("Now: nodes"),
-                Column::number("Tested: a month"),
-                Column::number("Beyond the cheapest"),
-                Column::number("Kept"),
-                Column::number("Tests"),
-            ],
+            &format!(
+                "Nodes | #{} a month | #Now: nodes | #Tested: a month | #Beyond the cheapest | #Kept | #Tests",
+                self.currency
+            ),
         );
-        for rule in &self.held_out {
-            let now = self.cost.iter().find(|cost| cost.by == rule.by);
+        for rule in &self.trial.rules {
+            let now = self.cost.iter().find(|cost| cost.by == rule.id);
             costs.rows.push(vec![
-                rule.what.as_str().into(),
+                rule.words.as_str().into(),
                 Cell::opt(now, |now| Cell::float(now.per_month, 0)),
                 Cell::opt(now, |now| Cell::Int(now.nodes as i64)),
-                Cell::float(rule.per_month, 0),
-                Cell::float(rule.beyond_oracle, 0),
-                Cell::Int(rule.pools_kept as i64),
-                Cell::Int(rule.pools as i64),
+                Cell::float(rule.amount, 0),
+                Cell::float(rule.amount - self.trial.of.oracle.amount, 0),
+                Cell::Int(rule.figures.pools_kept as i64),
+                Cell::Int(rule.figures.pools as i64),
             ]);
         }
-        let mut another = ReportTable::new(
+        let mut another = tell::table(
             "All nodes of another kind",
-            vec![
-                Column::text("Kind"),
-                Column::number("Speed, of what the file says"),
-                Column::number("Nodes"),
-                per_month(),
-                Column::number("Today's kinds there"),
-                Column::number("Even at, an hour of a node"),
-                Column::text("Pools"),
-            ],
+            &format!(
+                "Kind | #Speed, of what the file says | #Nodes | #{} a month | #Today's kinds there | #Even at, an hour of a node | Pools",
+                self.currency
+            ),
         );
         for row in &self.another {
             // Where no pool can do with that kind alone, there is nothing to count.

@@ -9,11 +9,11 @@ use tracecast_analytics::report::format;
 
 use super::super::job::DeferClassBy;
 use super::{DeferAim, DeferBody, DeferPlan, DeferTrial, NextWay};
-use crate::plan::Effect;
 use crate::plan::answer::Change;
 use crate::plan::money::money;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
 use crate::plan::waits::{gpus_in_words, harmed};
+use crate::plan::{Assurance, Basis, Effect};
 
 /// Classes that are named in a sentence.
 const NAMED: usize = 4;
@@ -122,13 +122,16 @@ pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> Str
         ),
         Verdict::NothingToSave => format!(
             "on the later windows starting at once cost {} a month in all, as prices were negative, so there is no share to save",
-            body.amount(trial.of.baseline.amount_per_month)
+            body.amount(trial.of.baseline.amount)
         ),
         Verdict::NothingBetter => "within the mean wait asked for, no waiting was found that saves anything".to_owned(),
         Verdict::TooShort => TOO_SHORT.to_owned(),
-        Verdict::NoSaving | Verdict::SimplerAsGood | Verdict::NotComparable => {
-            unsaved_in_words(trial, "plan", &body.against())
-        }
+        Verdict::NoSaving
+        | Verdict::SimplerAsGood
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested
+        | Verdict::SizesUnknown => unsaved_in_words(trial, "plan", &body.against()),
     };
     format!("**Change nothing**: {why}.")
 }
@@ -140,7 +143,8 @@ pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
         DeferAim::Carbon => "Carbon of the GPUs on the later windows",
         DeferAim::Price => "Cost of electricity on the later windows",
     };
-    let mut effects = vec![Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval)];
+    let mut effects =
+        vec![trial.effect(amount), Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval)];
     if let (Some(after), Some(before), Some(currency)) =
         (of.plan.figures.cost, of.baseline.figures.cost, &body.currency)
     {
@@ -156,16 +160,19 @@ pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
     let naive_wait = format::duration(of.naive.figures.waits.mean_s);
     Change {
         plan: "defer",
-        amount: amount.to_owned(),
         effects,
         against: "starting every job at once".to_owned(),
-        oracle: "all hours and runs known, and all jobs waiting as long as they may".to_owned(),
-        naive: format!("{}, {naive_wait} on average", of.naive.words),
+        basis: Basis::LaterDays,
+        regret: trial.regret(
+            "all hours and runs known, and all jobs waiting as long as they may",
+            &format!("{}, {naive_wait} on average", of.naive.words),
+        ),
         harmed: harmed(body.sizes.iter().map(|of| (of.size, of.waits))),
-        confidence: confidence(trial, body.shift_weeks == 0, false),
-        doubt: String::new(),
-        risk: "Users who learn that jobs wait may ask for shorter runs or other classes.".to_owned(),
-        assumption: "The hours to come are like those of the file, and the jobs like those of the record.",
+        sure: Assurance::lowered(confidence(trial, body.shift_weeks == 0, false), Vec::new(), ""),
+        risk: trial.risk("Users who learn that jobs wait may ask for shorter runs or other classes."),
+        assumed: vec![
+            "The hours to come are like those of the file, and the jobs like those of the record.".to_owned(),
+        ],
         holds_until:
             "until grid or load change: make the plan again every season, and what it writes for a day every day."
                 .to_owned(),

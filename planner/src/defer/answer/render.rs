@@ -49,11 +49,7 @@ fn tested_in_words(answer: &DeferAnswer) -> Vec<String> {
     let mut said = Vec::new();
     let has_shares = answer.verdict != Verdict::NothingToSave;
     if has_shares {
-        let beside = format!(
-            ", {} a month of {}",
-            body.amount(trial.saving_per_month.value),
-            body.amount(of.baseline.amount_per_month)
-        );
+        let beside = format!(", {} a month of {}", body.amount(trial.saved.value), body.amount(of.baseline.amount));
         said.push(tell::saved(trial, "plan", &body.against(), &beside));
     }
     if answer.verdict == Verdict::Advised && plan.chosen.what != body.plan.what {
@@ -255,14 +251,9 @@ impl DeferBody {
     }
 
     fn forecast_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Error of forecasts",
-            vec![
-                Column::text("Forecast"),
-                Column::number("Hours ahead"),
-                Column::number(format!("Before, {}", self.value_unit())),
-                Column::number(format!("After, {}", self.value_unit())),
-            ],
+            &format!("Forecast | #Hours ahead | #Before, {} | #After, {}", self.value_unit(), self.value_unit()),
         );
         for score in &self.forecasts {
             let error = |error: Option<f64>| Cell::opt(error, |error| Cell::float(error, self.value_digits()));

@@ -132,7 +132,7 @@ impl LaterWindows<'_> {
             }
         };
         let priced: Vec<_> = tested.rules.iter().map(priced).collect();
-        Trial::new(unit, &priced, roles, self.trace_split, self.day)
+        Trial::new(unit, &priced, roles, self.trace_split.stretches(self.day))
     }
 
     /// What intervals draw.

@@ -16,6 +16,7 @@ use crate::plan::answer::Change;
 use crate::plan::money::{MONTH_H, money};
 use crate::plan::tell;
 use crate::plan::verdict::{Judged, TOO_SHORT, Verdict, confidence, unsaved_in_words};
+use crate::plan::{Assurance, Basis};
 
 impl FleetBody {
     /// Money, with its currency.
@@ -152,8 +153,8 @@ fn why_not(trial: &FleetTrial, body: &FleetBody, verdict: Verdict) -> String {
     match verdict {
         Verdict::SimplerAsGood => format!(
             "on the later windows what was reserved cost more than it saved: the mix cost {} a month, and nothing reserved {}",
-            body.money(trial.of.plan.amount_per_month),
-            body.money(trial.of.simplest.amount_per_month)
+            body.money(trial.of.plan.amount),
+            body.money(trial.of.simplest.amount)
         ),
         Verdict::LimitMissed => {
             "on the later windows the mix left more work without GPUs than all on demand".to_owned()
@@ -164,9 +165,12 @@ fn why_not(trial: &FleetTrial, body: &FleetBody, verdict: Verdict) -> String {
             "on the later windows reserving added {} to what spot and on-demand alone save, which may be chance",
             tell::beyond_simplest(trial)
         ),
-        Verdict::NoSaving | Verdict::NothingToSave | Verdict::NotComparable => {
-            unsaved_in_words(trial, "mix", "all on demand")
-        }
+        Verdict::NoSaving
+        | Verdict::NothingToSave
+        | Verdict::NotComparable
+        | Verdict::NothingKeeps
+        | Verdict::Untested
+        | Verdict::SizesUnknown => unsaved_in_words(trial, "mix", "all on demand"),
     }
 }
 
@@ -184,7 +188,7 @@ pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
     let (commits, outlasts) = (body.commits(), body.outlasting_months());
     let tested = trial.of.plan.figures.committed_gpus > 0.0;
     let paid = tested && trial.beyond_simplest.low > 0.0;
-    let is_untested = commits && (!tested || (outlasts.is_some() && !trial.draws_weeks));
+    let is_untested = commits && (!tested || (outlasts.is_some() && !trial.is_long));
     let doubt = outlasts.map_or_else(String::new, |months| {
         format!(
             "A commitment binds for {}; the record is {} long and says nothing of what comes later.",
@@ -193,22 +197,24 @@ pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
         )
     });
     let again = if body.mix.iter().any(|row| row.months.is_some()) { "before each commitment ends, and " } else { "" };
+    let sure = confidence(trial, (!commits || paid) && outlasts.is_none(), is_untested);
     Change {
         plan: "fleet",
-        amount: "Cost of the GPUs on the later windows".to_owned(),
-        effects: vec![to_come(
-            "mix",
-            format!("{} a month", body.currency),
-            body.cost_per_month.value - body.on_demand_per_month.value,
-        )],
+        effects: vec![
+            trial.effect("Cost of the GPUs on the later windows"),
+            to_come(
+                "mix",
+                format!("{} a month", body.currency),
+                body.cost_per_month.value - body.on_demand_per_month.value,
+            ),
+        ],
         against: "all on demand".to_owned(),
-        oracle: "the best mix, chosen with hindsight on the later windows".to_owned(),
-        naive: trial.of.naive.words.clone(),
+        basis: Basis::LaterDays,
+        regret: trial.regret("the best mix, chosen with hindsight on the later windows", &trial.of.naive.words),
         harmed: Vec::new(),
-        confidence: confidence(trial, (!commits || paid) && outlasts.is_none(), is_untested),
-        doubt,
-        risk: body.stress_in_words(),
-        assumption: "The weeks to come are like those of the record; what is reserved is paid to its end whatever comes.",
+        sure: Assurance::lowered(sure, Vec::new(), &doubt),
+        risk: trial.risk(&body.stress_in_words()),
+        assumed: vec!["The weeks to come are like those of the record; what is reserved is paid to its end whatever comes.".to_owned()],
         holds_until: format!(
             "until load or prices change: make the plan again {again}when the load of a month differs by a fifth."
         ),
@@ -232,11 +238,11 @@ pub(super) fn cheaper_in_words(trial: &FleetTrial, body: &FleetBody, verdict: Ve
         .rules
         .iter()
         .filter(|rule| !is_told(rule.id) && rule.figures.waiting_gpu_hours <= most)
-        .filter(|rule| rule.amount_per_month < mix.amount_per_month)
+        .filter(|rule| rule.amount < mix.amount)
         // What is shown as the same is no cheaper.
-        .filter(|rule| body.money(rule.amount_per_month) != body.money(mix.amount_per_month))
+        .filter(|rule| body.money(rule.amount) != body.money(mix.amount))
         .collect();
-    cheaper.sort_by(|a, b| a.amount_per_month.total_cmp(&b.amount_per_month));
+    cheaper.sort_by(|a, b| a.amount.total_cmp(&b.amount));
     let named: Vec<String> = cheaper
         .iter()
         .map(|rule| {
@@ -244,7 +250,7 @@ pub(super) fn cheaper_in_words(trial: &FleetTrial, body: &FleetBody, verdict: Ve
                 "{}, {} ({} a month less)",
                 rule.id.alone_in_words(),
                 format::percent(rule.of_baseline),
-                body.money(mix.amount_per_month - rule.amount_per_month)
+                body.money(mix.amount - rule.amount)
             )
         })
         .collect();

@@ -2,13 +2,14 @@
 //!
 //! O(rows). Worked example: 12.4 t a month, where all on demand emits 15.1 t, is told as 17.9 % less. Where the mix is all on demand itself, it is compared with nothing.
 
-use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section, format};
+use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Mark, Section, format};
 
 use super::super::carbon::{FleetCarbon, FleetCarbonPoint, FleetGrid};
 use super::super::rule::FleetRule;
 use super::{FleetBody, FleetTrial};
 use crate::market::purchase::BoughtAs;
 use crate::plan::money::money;
+use crate::plan::tell;
 
 /// Kilograms as tonnes.
 fn tonnes(kg: f64) -> String {
@@ -105,7 +106,7 @@ impl FleetBody {
             change => format!("{} more than all on demand", format::percent(change)),
         };
         let emits = format!("The mix to come emits **{} of CO2 a month**, {beside}.", tonnes(carbon.mix_kg_per_month));
-        let on_demand = Some(trial.of.baseline.amount_per_month);
+        let on_demand = Some(trial.of.baseline.amount);
         match front_in_words(&carbon.front, on_demand, &self.currency) {
             Some(front) => format!("{emits} {front}"),
             None => emits,
@@ -114,20 +115,12 @@ impl FleetBody {
 
     /// The front, and what it rests on.
     pub(super) fn carbon_section(&self, carbon: &FleetCarbon, trial: &FleetTrial) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Mixes from the least cost to the least carbon, chosen before and priced after",
-            vec![
-                Column::number(format!("Weight, {} a tonne", self.currency)),
-                Column::number("GPUs reserved"),
-                Column::number(format!("{} a month", self.currency)),
-                Column::number("CO2, t a month"),
-                Column::number("Cost, of the cheapest"),
-                Column::number("Carbon, of the cheapest"),
-                Column::number(format!("{} a tonne saved", self.currency)),
-                Column::number("By the mean, t a month"),
-                Column::number("GPU-hours that wait"),
-                Column::text("Another is better in both"),
-            ],
+            &format!(
+                "#Weight, {} a tonne | #GPUs reserved | #{} a month | #CO2, t a month | #Cost, of the cheapest | #Carbon, of the cheapest | #{} a tonne saved | #By the mean, t a month | #GPU-hours that wait | Another is better in both",
+                self.currency, self.currency, self.currency
+            ),
         );
         let first = carbon.front.first();
         let of = |own: f64, figure: fn(&FleetCarbonPoint) -> f64| {
@@ -151,29 +144,17 @@ impl FleetBody {
             "The first row is chosen by cost alone. Each weight is a price on carbon at which the mix is the best on the hours before the split; it is in no cost. A tonne saved is one less than the first row emits, on the later windows; below 0 the mix was cheaper there as well. What waits emits nothing. {}",
             hours_in_words(&carbon.front)
         ));
-        let mut rules = ReportTable::new(
+        let mut rules = tell::table(
             "What the rules emitted on the later windows",
-            vec![
-                Column::text("Rule"),
-                Column::number(format!("{} a month", self.currency)),
-                Column::number("CO2, t a month"),
-            ],
+            &format!("Rule | #{} a month | #CO2, t a month", self.currency),
         );
         for rule in trial.rules.iter().filter(|rule| rule.id != FleetRule::Buying) {
             let kg = Cell::opt(rule.figures.carbon_kg_per_month, |kg| Cell::float(kg / 1e3, 2));
-            rules.rows.push(vec![rule.words.as_str().into(), Cell::float(rule.amount_per_month, 0), kg]);
+            rules.rows.push(vec![rule.words.as_str().into(), Cell::float(rule.amount, 0), kg]);
         }
-        let mut rests = ReportTable::new(
+        let mut rests = tell::table(
             "What that rests on",
-            vec![
-                Column::text("Offer"),
-                Column::text("Grid"),
-                Column::number("kW"),
-                Column::number("g CO2 a kWh"),
-                Column::text("by hour of the week"),
-                Column::text("earlier, later hours"),
-                Column::number("kg CO2 an hour"),
-            ],
+            "Offer | Grid | #kW | #g CO2 a kWh | by hour of the week | earlier, later hours | #kg CO2 an hour",
         );
         for offer in &carbon.offers {
             let grid = carbon.grids.iter().find(|grid| grid.grid == offer.grid);

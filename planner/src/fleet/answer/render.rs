@@ -72,7 +72,7 @@ fn in_words(answer: &FleetAnswer) -> Vec<String> {
         )
     }));
     let of = &trial.of;
-    if nothing_better && of.plan.amount_per_month == of.baseline.amount_per_month {
+    if nothing_better && of.plan.amount == of.baseline.amount {
         said.push(
             "The mix that was chosen before the split is all on demand too, so there is nothing to compare on the later windows."
                 .to_owned(),
@@ -100,7 +100,7 @@ fn in_words(answer: &FleetAnswer) -> Vec<String> {
 }
 
 fn tested(answer: &FleetAnswer) -> Section {
-    let columns = ["GPUs reserved", "Of these in use", "GPU-hours that wait"].map(Column::number).to_vec();
+    let columns = tell::columns("#GPUs reserved | #Of these in use | #GPU-hours that wait");
     tell::rules("fleet-tested", &answer.trial, "all on demand", columns, &|rule| {
         let rule = rule.figures;
         vec![
@@ -195,19 +195,12 @@ impl FleetBody {
     }
 
     fn break_even_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "From which use on a commitment is worth it",
-            vec![
-                Column::text("GPU"),
-                Column::text("Offer"),
-                Column::text("How"),
-                Column::text("Commitment"),
-                Column::number(format!("{} a GPU-hour", self.currency)),
-                Column::number(format!("On demand, {}", self.currency)),
-                Column::number("Break-even use"),
-                Column::number("GPUs of this load above it"),
-                Column::number("Their use"),
-            ],
+            &format!(
+                "GPU | Offer | How | Commitment | #{} a GPU-hour | #On demand, {} | #Break-even use | #GPUs of this load above it | #Their use",
+                self.currency, self.currency
+            ),
         );
         for row in &self.break_even {
             table.rows.push(vec![
@@ -254,18 +247,12 @@ impl FleetBody {
     }
 
     fn stress_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "All spot of a zone gone at the worst moment",
-            vec![
-                Column::text("Zone"),
-                Column::number("Hours"),
-                Column::text("From"),
-                Column::number("GPUs at once"),
-                Column::number("GPU-hours elsewhere"),
-                Column::number("GPU-hours done again"),
-                Column::number("GPU-hours that wait"),
-                Column::number(format!("{} more", self.currency)),
-            ],
+            &format!(
+                "Zone | #Hours | From | #GPUs at once | #GPU-hours elsewhere | #GPU-hours done again | #GPU-hours that wait | #{} more",
+                self.currency
+            ),
         );
         for loss in &self.stress {
             table.rows.push(vec![
@@ -295,17 +282,9 @@ impl FleetBody {
     }
 
     fn demand_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "What jobs need",
-            vec![
-                Column::text("GPU"),
-                Column::number("Jobs"),
-                Column::number("GPU-hours a week"),
-                Column::number("Paid for"),
-                Column::number("Mean GPUs"),
-                Column::number("Most GPUs"),
-                Column::number("May run on spot"),
-            ],
+            "GPU | #Jobs | #GPU-hours a week | #Paid for | #Mean GPUs | #Most GPUs | #May run on spot",
         );
         for of in &self.demand {
             table.rows.push(vec![

@@ -8,40 +8,40 @@ use super::super::rule::{MigRule, MigTried};
 use super::super::speed::SpeedBasis;
 use super::super::study::MigReplayed;
 use super::advise::{gpus, jobs, partitions};
-use super::{MigAnswer, MigTested};
-use crate::own_files::left_in_words;
+use super::{MigAnswer, MigBody, MigTested, MigTrial};
+use crate::plan::emit::own::left_in_words;
+use crate::plan::tell;
+use crate::plan::verdict::Verdict;
 
 /// A slowdown from which on a forecast says no more than that.
 const SLOWEST: f64 = 20.0;
 
-impl MigAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let what = match self.gpus_given {
-            Some(count) => format!("the most progress on {count} {} GPUs", self.gpu),
-            None => format!("the fewest {} GPUs", self.gpu),
-        };
-        let carried = if self.busy.is_some() {
-            format!("{} jobs an hour, a load of {} whole GPUs", jobs(self.jobs()), format::float(self.load, 1))
-        } else {
-            format!("{} jobs at once", jobs(self.jobs()))
-        };
-        let mut report = Report::new(
-            format!("Which GPUs should be partitioned? {}", self.title),
-            format!("{what} for {carried}, none more than {} times as slow", format::float(self.slo, 2)),
-        );
-        report.summary = self.summary();
-        report.summary.extend(left_in_words(&self.not_in_patch));
-        report.notes.clone_from(&self.notes);
-        report.sections.extend([self.plan_section(), self.beside_section()]);
-        report.sections.extend(self.replayed.as_ref().map(|replayed| self.replayed_section(replayed)));
-        report.sections.extend(self.tested.as_ref().map(|tested| self.tested_section(tested)));
-        report.sections.push(self.speeds_section());
-        report
-    }
+/// The answer as a report.
+pub fn report(answer: &MigAnswer) -> Report {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let what = match body.gpus_given {
+        Some(count) => format!("the most progress on {count} {} GPUs", body.gpu),
+        None => format!("the fewest {} GPUs", body.gpu),
+    };
+    let carried = if body.busy.is_some() {
+        format!("{} jobs an hour, a load of {} whole GPUs", jobs(body.jobs()), format::float(body.load, 1))
+    } else {
+        format!("{} jobs at once", jobs(body.jobs()))
+    };
+    let subtitle = format!("{what} for {carried}, none more than {} times as slow", format::float(body.slo, 2));
+    let mut sections = vec![body.plan_section(answer), body.beside_section()];
+    sections.extend(trial.replayed.as_ref().map(replayed_section));
+    sections.extend(trial.tested.as_ref().map(|tested| body.tested_section(tested)));
+    sections.push(body.speeds_section());
+    let harmed = answer.recommendation.iter().flat_map(|change| &change.harmed);
+    let harmed = harmed.map(|harm| format!("{} {}.", harm.who, harm.how_much));
+    let said = body.summary(trial).into_iter().chain(harmed).chain(left_in_words(&body.not_in_patch)).collect();
+    tell::report(answer, ("Which GPUs should be partitioned?", subtitle), said, sections)
+}
 
-    fn summary(&self) -> Vec<String> {
-        let mut said = vec![self.action.clone(), self.bound_in_words()];
+impl MigBody {
+    fn summary(&self, trial: &MigTrial) -> Vec<String> {
+        let mut said = vec![self.bound_in_words(trial.replayed.is_some())];
         match (self.beside(MigRule::OnePartition), self.gpus_given) {
             (Some(one), Some(_)) => said.push(format!(
                 "The best partition for all GPUs, {}, makes {}.",
@@ -70,8 +70,8 @@ impl MigAnswer {
                 format::float(change.gpu_hours, 1)
             ));
         }
-        self.replayed.iter().for_each(|replayed| said.extend(replayed_in_words(replayed)));
-        if let Some(tested) = &self.tested {
+        trial.replayed.iter().for_each(|replayed| said.extend(replayed_in_words(replayed, self.plan.rule)));
+        if let Some(tested) = &trial.tested {
             let told = |rule: MigRule| {
                 let tried = tested.rule(rule)?;
                 Some(format!(
@@ -91,18 +91,11 @@ impl MigAnswer {
                 rules.into_iter().filter_map(told).collect::<Vec<_>>().join("; ")
             ));
         }
-        if let Some(recommendation) = &self.recommendation {
-            said.extend(recommendation.harmed.iter().map(|harm| format!("{} {}.", harm.who, harm.how_much)));
-            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
-        }
         said
     }
 
-    fn plan_section(&self) -> Section {
-        let mut fleet = ReportTable::new(
-            "Partitions",
-            vec![Column::text("Partition"), Column::number("GPUs"), Column::number("Slices of each")],
-        );
+    fn plan_section(&self, answer: &MigAnswer) -> Section {
+        let mut fleet = tell::table("Partitions", "Partition | #GPUs | #Slices of each");
         for of in &self.plan.partitions {
             let slices: u32 = of.slices.iter().map(|slice| slice.count).sum();
             fleet.rows.push(vec![
@@ -111,17 +104,12 @@ impl MigAnswer {
                 Cell::Int(i64::from(slices)),
             ]);
         }
-        let mut placed = ReportTable::new(
+        let mut placed = tell::table(
             "Where jobs go",
-            vec![
-                Column::text("Job type"),
-                Column::text("Slice"),
-                Column::number("Slices held"),
-                Column::number(if self.busy.is_some() { "Jobs an hour" } else { "Jobs" }),
-                Column::number("Speed"),
-                Column::number("Slowdown, 0.9"),
-                Column::text("Known by"),
-            ],
+            &format!(
+                "Job type | Slice | #Slices held | #{} | #Speed | #Slowdown, 0.9 | Known by",
+                if self.busy.is_some() { "Jobs an hour" } else { "Jobs" }
+            ),
         );
         for of in &self.placed {
             placed.rows.push(vec![
@@ -135,9 +123,9 @@ impl MigAnswer {
             ]);
         }
         // Who is advised to change nothing sees what that was decided on.
-        let title = if self.followed { "What to set" } else { "What the plan would set" };
+        let title = if answer.verdict == Verdict::Advised { "What to set" } else { "What the plan would set" };
         Section::new("mig-plan", title)
-            .with_finding(self.action.clone())
+            .with_finding(answer.action.clone())
             .with_table(fleet)
             .with_table(placed)
             .with_definition("**Partition**: profiles joined by `+`; `2x` are two of one; `whole` is a GPU on which MIG is off.")
@@ -145,22 +133,12 @@ impl MigAnswer {
     }
 
     fn columns(&self, tested: bool) -> Vec<Column> {
-        let mut columns = vec![
-            Column::text("Fleet"),
-            Column::number("GPUs"),
-            Column::text("Partitions"),
-            Column::number("Progress, as believed"),
-            Column::number(if self.gpus_given.is_some() { "Most progress" } else { "Fewest GPUs" }),
-            Column::number("Jobs without room"),
-        ];
-        if tested {
-            columns.extend([
-                Column::number(if self.busy.is_some() { "Slices held, measured" } else { "Progress, measured" }),
-                Column::number("Beyond the SLO"),
-                Column::number("Not measured"),
-            ]);
-        }
-        columns
+        let bound = if self.gpus_given.is_some() { "Most progress" } else { "Fewest GPUs" };
+        let measured = if self.busy.is_some() { "Slices held, measured" } else { "Progress, measured" };
+        let tested = if tested { format!(" | #{measured} | #Beyond the SLO | #Not measured") } else { String::new() };
+        tell::columns(&format!(
+            "Fleet | #GPUs | Partitions | #Progress, as believed | #{bound} | #Jobs without room{tested}"
+        ))
     }
 
     fn row(&self, of: &MigTried, tested: bool) -> Vec<Cell> {
@@ -188,7 +166,8 @@ impl MigAnswer {
 
     fn beside_section(&self) -> Section {
         let mut table = ReportTable::new("Fleets beside the plan", self.columns(false));
-        table.rows = self.beside.iter().chain([&self.plan]).map(|of| self.row(of, false)).collect();
+        let others = self.beside.iter().filter(|of| of.rule != self.plan.rule);
+        table.rows = others.chain([&self.plan]).map(|of| self.row(of, false)).collect();
         let bound = "**Fewest GPUs** and **most progress** are bounds of the programme with the partitions of that row: no fleet of them is better.";
         Section::new("mig-beside", "What else could be set")
             .with_table(table)
@@ -211,56 +190,6 @@ impl MigAnswer {
             ))
             .with_definition("Each family is forecast without any step time of its own. What was measured then says how fast its jobs are.")
             .with_definition("**Beyond the SLO**: share of the placed jobs. **Not measured**: on slices where their type has no step time: it did not fit, or nobody tried.")
-    }
-
-    fn replayed_section(&self, replayed: &MigReplayed) -> Section {
-        let mut table = ReportTable::new(
-            "Fleets chosen on the earlier jobs, and the later jobs on them",
-            vec![
-                Column::text("Fleet"),
-                Column::number("GPUs"),
-                Column::text("Partitions"),
-                Column::number("Slices held, at most"),
-                Column::number("Mean wait"),
-                Column::number("95 % wait"),
-                Column::number("Mean delay"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("Beyond the SLO"),
-                Column::number("Failed"),
-                Column::number("Whole GPUs instead"),
-            ],
-        );
-        for of in &replayed.fleets {
-            let slice = if of.any_slice { ", any slice that keeps the SLO" } else { "" };
-            table.rows.push(vec![
-                format!("{}{slice}", of.rule.in_words()).into(),
-                Cell::Int(i64::from(of.gpus)),
-                partitions(&of.partitions, "").into(),
-                Cell::share(of.busy),
-                Cell::Duration(of.later.mean_wait_s),
-                Cell::opt(of.later.p95_wait_s, Cell::Duration),
-                Cell::Duration(of.later.mean_delay_s),
-                Cell::opt(of.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
-                Cell::share(of.later.over_slo),
-                Cell::Int(of.later.failed as i64),
-                Cell::opt(of.whole_instead.map(i64::from), Cell::Int),
-            ]);
-        }
-        Section::new("mig-replayed", "What it would have done to later jobs")
-            .with_table(table)
-            .with_coverage(format!(
-                "{} before {}, {} after it.",
-                format::counted(replayed.earlier_jobs as u64, "job", "jobs"),
-                replayed.eval_from,
-                format::count(replayed.later_jobs as u64)
-            ))
-            .with_definition(format!(
-                "Each fleet is the smallest found on which 95 % of each third of the earlier jobs wait at most {} by the speeds that it believes: shares of the time that slices are held are tried by bisection. The later jobs are replayed on it with the measured speeds.{}",
-                format::duration(replayed.target_p95_wait_s),
-                not_kept(replayed)
-            ))
-            .with_definition("**Delay**: from submission to end less the run on a whole GPU. **Beyond the SLO**: share of the later jobs that were slower than it allows, or had no room. **Failed**: how often a job did not fit on its slice, or was not measured there.")
-            .with_definition("**Whole GPUs instead**: the fewest with which the later jobs wait no longer, at 95 %. The fleet with every speed known is chosen on the later jobs themselves.")
     }
 
     fn speeds_section(&self) -> Section {
@@ -298,6 +227,45 @@ impl MigAnswer {
     }
 }
 
+/// Fleets on later jobs.
+fn replayed_section(replayed: &MigReplayed) -> Section {
+    let mut table = tell::table(
+        "Fleets chosen on the earlier jobs, and the later jobs on them",
+        "Fleet | #GPUs | Partitions | #Slices held, at most | #Mean wait | #95 % wait | #Mean delay | #Slowdown, 0.9 | #Beyond the SLO | #Failed | #Whole GPUs instead",
+    );
+    for of in &replayed.fleets {
+        let slice = if of.any_slice { ", any slice that keeps the SLO" } else { "" };
+        table.rows.push(vec![
+            format!("{}{slice}", of.rule.in_words()).into(),
+            Cell::Int(i64::from(of.gpus)),
+            partitions(&of.partitions, "").into(),
+            Cell::share(of.busy),
+            Cell::Duration(of.later.mean_wait_s),
+            Cell::opt(of.later.p95_wait_s, Cell::Duration),
+            Cell::Duration(of.later.mean_delay_s),
+            Cell::opt(of.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+            Cell::share(of.later.over_slo),
+            Cell::Int(of.later.failed as i64),
+            Cell::opt(of.whole_instead.map(i64::from), Cell::Int),
+        ]);
+    }
+    Section::new("mig-replayed", "What it would have done to later jobs")
+            .with_table(table)
+            .with_coverage(format!(
+                "{} before {}, {} after it.",
+                format::counted(replayed.earlier_jobs as u64, "job", "jobs"),
+                replayed.eval_from,
+                format::count(replayed.later_jobs as u64)
+            ))
+            .with_definition(format!(
+                "Each fleet is the smallest found on which 95 % of each third of the earlier jobs wait at most {} by the speeds that it believes: shares of the time that slices are held are tried by bisection. The later jobs are replayed on it with the measured speeds.{}",
+                format::duration(replayed.target_p95_wait_s),
+                not_kept(replayed)
+            ))
+            .with_definition("**Delay**: from submission to end less the run on a whole GPU. **Beyond the SLO**: share of the later jobs that were slower than it allows, or had no room. **Failed**: how often a job did not fit on its slice, or was not measured there.")
+            .with_definition("**Whole GPUs instead**: the fewest with which the later jobs wait no longer, at 95 %. The fleet with every speed known is chosen on the later jobs themselves.")
+}
+
 /// Rules without a fleet, in a sentence.
 fn not_kept(replayed: &MigReplayed) -> String {
     if replayed.not_kept.is_empty() {
@@ -308,8 +276,8 @@ fn not_kept(replayed: &MigReplayed) -> String {
 }
 
 /// The plan on later jobs, in a sentence.
-fn replayed_in_words(replayed: &MigReplayed) -> Option<String> {
-    let (plan, whole) = (replayed.fleet(MigRule::Plan)?, replayed.fleet(MigRule::WholeGpus)?);
+fn replayed_in_words(replayed: &MigReplayed, rule: MigRule) -> Option<String> {
+    let (plan, whole) = (replayed.fleet(rule)?, replayed.fleet(MigRule::WholeGpus)?);
     let wait = |of: Option<f64>| of.map_or_else(|| "for ever".to_owned(), format::duration);
     Some(format!(
         "Chosen on the earlier jobs, {} for the plan and {} whole would have kept 95 % of the waits of {} later jobs within {} and {}; they would have been delayed by {} and {} on average, and {} would have been slower than the SLO.",

@@ -71,7 +71,7 @@ impl PowerAnswer {
     }
 
     /// The VCs as they stand, if the answer is of them: a promise that is made for all nodes as one pool is none of theirs.
-    pub(in crate::power) fn leading_vcs(&self) -> Option<&Together> {
+    pub(crate) fn leading_vcs(&self) -> Option<&Together> {
         self.vcs_as_they_stand.as_ref().filter(|_| self.pool.promise.is_none() || self.planned_apart())
     }
 

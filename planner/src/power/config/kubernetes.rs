@@ -16,69 +16,30 @@
 //!
 //! Worked number: 6 sleeps a minute and 120 s to shut down are 6 × 2 = 12 nodes that go at once.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tracecast_analytics::time::HOUR_MS;
 
-use super::nodes::{Nodes, expand};
-use super::{Rendered, refuse};
+use super::Rendered;
 use crate::error::{Error, Result};
-use crate::plan::node_pool::NodeClass;
-use crate::plan::slug::slug;
+use crate::plan::emit::GPU_RESOURCE;
+use crate::plan::emit::karpenter::{NodeClass, NodePool, POOLS};
+use crate::plan::emit::slurm::hosts::{Nodes, expand};
+use crate::plan::slug::slugs;
 use crate::power::plan::{PoolPlan, PowerPlan};
 use crate::yaml::stream;
 
-/// What is known of the site's Kubernetes.
-#[derive(Debug, Clone)]
-pub struct KubernetesOptions {
-    /// Karpenter: the kind of class that says which machines a pool has.
-    pub(crate) node_class: NodeClass,
-    /// cluster-autoscaler: label of nodes that names their group.
-    pub group_label: String,
-    /// Resource that a GPU is asked for by.
-    pub gpu_resource: String,
-    /// Namespace of the placeholder pods.
-    pub namespace: String,
-    /// Image of the placeholder pods, which do nothing.
-    pub pause_image: String,
-}
-
-impl Default for KubernetesOptions {
-    fn default() -> Self {
-        let owned = str::to_owned;
-        Self {
-            node_class: NodeClass::Ec2,
-            group_label: owned("eks.amazonaws.com/nodegroup"),
-            gpu_resource: owned("nvidia.com/gpu"),
-            namespace: owned("kube-system"),
-            pause_image: owned("registry.k8s.io/pause:3.10"),
-        }
-    }
-}
-
+/// cluster-autoscaler: label of nodes that names their group.
+const GROUP: &str = "eks.amazonaws.com/nodegroup";
+/// Image of the placeholder pods, which do nothing.
+const PAUSE: &str = "registry.k8s.io/pause:3.10";
 /// Name of the priority of placeholder pods.
 const PRIORITY: &str = "tracecast-placeholder";
 
 /// The names of pools as Kubernetes takes them: lower-case letters, digits and `-`.
 fn names(plan: &PowerPlan, warnings: &mut Vec<String>) -> Result<Vec<String>> {
-    let mut names: Vec<String> = Vec::new();
-    for pool in &plan.pools {
-        let Some(name) = slug(&pool.name) else {
-            return refuse(format!(
-                "pool {:?} has no name that Kubernetes takes; rename it with letters, digits and `-`",
-                pool.name
-            ));
-        };
-        if names.contains(&name) {
-            return refuse(format!(
-                "pool {:?} would be called {name} in Kubernetes, as another is; rename one of them",
-                pool.name
-            ));
-        }
-        if name != pool.name {
-            warnings.push(format!("pool {:?} is called {name} in Kubernetes", pool.name));
-        }
-        names.push(name);
-    }
+    let names = slugs("pool", plan.pools.iter().map(|pool| pool.name.as_str()))?;
+    let renamed = plan.pools.iter().zip(&names).filter(|(pool, name)| pool.name != **name);
+    warnings.extend(renamed.map(|(pool, name)| format!("pool {:?} is called {name} in Kubernetes", pool.name)));
     Ok(names)
 }
 
@@ -93,7 +54,6 @@ fn placeholders(
     plan: &PowerPlan,
     names: &[String],
     label: &str,
-    options: &KubernetesOptions,
     warnings: &mut Vec<String>,
 ) -> Option<(String, String)> {
     let mut documents = vec![(
@@ -113,10 +73,9 @@ fn placeholders(
         let mut resources = Map::new();
         if pool.gpus_per_node > 0 {
             // A whole node; for such resources limit and request must be the same.
-            let gpus: Map<String, Value> =
-                [(options.gpu_resource.clone(), pool.gpus_per_node.to_string().into())].into_iter().collect();
-            resources.insert("limits".to_owned(), gpus.clone().into());
-            resources.insert("requests".to_owned(), gpus.into());
+            let gpus = json!({GPU_RESOURCE: pool.gpus_per_node.to_string()});
+            resources.insert("limits".to_owned(), gpus.clone());
+            resources.insert("requests".to_owned(), gpus);
         } else {
             warnings.push(format!(
                 "pool {}: its nodes have no GPUs by the plan, so a placeholder takes a node but not all of it",
@@ -125,13 +84,12 @@ fn placeholders(
         }
         let app = format!("tracecast-placeholder-{name}");
         let labels = json!({"app": app});
-        let selector: Map<String, Value> = [(label.to_owned(), name.clone().into())].into_iter().collect();
         documents.push((
             format!("Keeps {} idle nodes of pool {} awake, one pod a node.", pool.keep_idle, pool.name.escape_debug()),
             json!({
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
-                "metadata": {"name": app, "namespace": options.namespace, "labels": labels},
+                "metadata": {"name": app, "namespace": "kube-system", "labels": labels},
                 "spec": {
                     "replicas": pool.keep_idle,
                     "selector": {"matchLabels": labels},
@@ -140,12 +98,12 @@ fn placeholders(
                         "spec": {
                             "priorityClassName": PRIORITY,
                             "terminationGracePeriodSeconds": 0,
-                            "nodeSelector": selector,
-                            "tolerations": [{"key": options.gpu_resource, "operator": "Exists", "effect": "NoSchedule"}],
+                            "nodeSelector": {label: name},
+                            "tolerations": [{"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}],
                             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
                                 {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
                             ]}},
-                            "containers": [{"name": "placeholder", "image": options.pause_image, "resources": resources}],
+                            "containers": [{"name": "placeholder", "image": PAUSE, "resources": resources}],
                         },
                     },
                 },
@@ -192,7 +150,7 @@ fn quiet_hours(pool: &PoolPlan) -> Vec<(usize, usize)> {
 }
 
 /// Karpenter's node pools.
-pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result<Rendered> {
+pub(super) fn karpenter(plan: &PowerPlan) -> Result<Rendered> {
     let mut warnings = Vec::new();
     let names = names(plan, &mut warnings)?;
     let mut documents = Vec::new();
@@ -202,36 +160,29 @@ pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result
         for (hour, hours) in quiet_hours(pool) {
             budgets.push(json!({"nodes": "0", "reasons": ["Empty"], "schedule": format!("0 {hour} * * *"), "duration": format!("{hours}h")}));
         }
-        let mut spec = json!({
-            "disruption": {
-                "consolidationPolicy": "WhenEmpty",
-                "consolidateAfter": format!("{}s", pool.idle_s),
-                "budgets": budgets,
-            },
-            "template": {"spec": {
-                "nodeClassRef": options.node_class.reference(),
-                "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}],
-            }},
-        });
         let gpus = u64::from(pool.total_nodes) * u64::from(pool.gpus_per_node);
-        if let (true, Some(spec)) = (gpus > 0, spec.as_object_mut()) {
-            let limits: Map<String, Value> =
-                [(options.gpu_resource.clone(), gpus.to_string().into())].into_iter().collect();
-            spec.insert("limits".to_owned(), limits.into());
-        }
+        let node_pool = NodePool {
+            name: name.clone(),
+            weight: None,
+            spot: false,
+            requirements: Vec::new(),
+            gpus: (gpus > 0).then_some(gpus),
+            taint: None,
+            stays: false,
+            class: NodeClass::Ec2,
+            empty_after: format!("{}s", pool.idle_s),
+            budgets,
+        };
         let about = format!(
             "Pool {}: at most {} nodes; empty ones go after {} s, as many at once as the budgets say.\nHours are UTC. Give it the machines of your site: nodeClassRef and requirements.",
             pool.name.escape_debug(),
             pool.total_nodes,
             pool.idle_s
         );
-        documents.push((
-            about,
-            json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}),
-        ));
+        documents.push((about, node_pool.object()));
     }
-    let mut files = vec![("karpenter-nodepools.yaml".to_owned(), stream(&documents))];
-    files.extend(placeholders(plan, &names, "karpenter.sh/nodepool", options, &mut warnings));
+    let mut files = vec![(POOLS.to_owned(), stream(&documents))];
+    files.extend(placeholders(plan, &names, "karpenter.sh/nodepool", &mut warnings));
     files.extend(canaries(plan, "karpenter.sh/do-not-disrupt")?.1);
     if plan.wakes_per_minute > 0 {
         warnings.push(format!(
@@ -250,7 +201,7 @@ pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result
 }
 
 /// The cluster-autoscaler's arguments, as values of its Helm chart.
-pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) -> Result<Rendered> {
+pub(super) fn cluster_autoscaler(plan: &PowerPlan) -> Result<Rendered> {
     let mut warnings = Vec::new();
     let names = names(plan, &mut warnings)?;
     let (kept, marks) = canaries(plan, "cluster-autoscaler.kubernetes.io/scale-down-disabled")?;
@@ -292,7 +243,7 @@ pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) 
     let about = "Values of the Helm chart autoscaler/cluster-autoscaler: helm upgrade cluster-autoscaler autoscaler/cluster-autoscaler\n--reuse-values -f cluster-autoscaler-values.yaml. Without Helm, each of extraArgs is an argument --name=value, and each group\n--nodes=minSize:maxSize:name.";
     let values = json!({"autoscalingGroups": groups, "extraArgs": arguments});
     let mut files = vec![("cluster-autoscaler-values.yaml".to_owned(), stream(&[(about.to_owned(), values)]))];
-    files.extend(placeholders(plan, &names, &options.group_label, options, &mut warnings));
+    files.extend(placeholders(plan, &names, GROUP, &mut warnings));
     files.extend(marks);
     if plan.wakes_per_minute > 0 {
         warnings.push(format!(
@@ -306,6 +257,8 @@ pub(super) fn cluster_autoscaler(plan: &PowerPlan, options: &KubernetesOptions) 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
+    use serde_json::Value;
+
     use super::super::tests::{plan, pool};
     use super::super::{ConfigOptions, Rendered, Target, render};
     use super::*;

@@ -3,25 +3,24 @@
 //! [`render`] writes the files of one target and decides nothing that the plan has not decided. What the target cannot hold is told as a warning, and
 //! what cannot work there is refused with what would mend it. The same plan and options give the same bytes.
 //!
-//! * [`slurm`]: `slurm.conf` as a unified diff against the user's own, and the programs it names;
+//! * [`slurm`]: `slurm.conf` and a patch to the user's own, and the programs it names;
 //! * `slurm_loop`: a program that asks the saved plan every slot and has Slurm do it;
 //! * [`actions`]: when how many nodes are powered, as JSON lines;
-//! * [`kubernetes`]: node pools that sleep after a while, and pods that hold nodes awake.
+//! * `kubernetes`: node pools that sleep after a while, and pods that hold nodes awake.
 //!
 //! Nothing is read or written here but text; the cost is that of the text and of the names of nodes, O(n log n).
 //!
 //! Worked number: nodes that boot in 300 s get `ResumeTimeout` 600, twice the time, as Slurm takes a node that needs longer for broken.
 
 pub mod actions;
-mod conf;
-pub mod kubernetes;
-mod nodes;
+mod kubernetes;
 pub mod slurm;
 mod slurm_loop;
 
 use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
+use crate::plan::Emitted;
 use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// Who carries a plan out.
@@ -33,9 +32,9 @@ pub enum Target {
     Loop,
     /// A site's own program, by a schedule: [`actions`].
     Actions,
-    /// Karpenter: [`kubernetes`].
+    /// Karpenter: `kubernetes`.
     Karpenter,
-    /// The cluster-autoscaler of Kubernetes: [`kubernetes`].
+    /// The cluster-autoscaler of Kubernetes: `kubernetes`.
     ClusterAutoscaler,
 }
 
@@ -64,16 +63,14 @@ pub struct ConfigOptions {
     pub beside_loop: bool,
     /// For [`Target::Loop`]: what the file of the saved plan is called, without its folder; `plan.tcm` if `None`.
     pub plan_file: Option<String>,
-    /// For [`Target::Karpenter`] and [`Target::ClusterAutoscaler`].
-    pub kubernetes: kubernetes::KubernetesOptions,
 }
 
 /// What is written for a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// Names and contents of files. Those that end in `.sh` are programs.
-    pub files: Vec<(String, String)>,
-    /// The change of the user's own file as a unified diff; `None` where there is no such file or nothing to change.
+    pub files: Vec<Emitted>,
+    /// The change of the user's own file as a patch; `None` where there is no such file or nothing to change.
     pub diff: Option<String>,
     /// What the operator has to know, a sentence each.
     pub warnings: Vec<String>,
@@ -90,8 +87,8 @@ pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Resu
         Target::Slurm => slurm::render(plan, &options.slurm),
         Target::Loop => slurm_loop::render(plan, options),
         Target::Actions => actions::render(plan),
-        Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
-        Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),
+        Target::Karpenter => kubernetes::karpenter(plan),
+        Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan),
     }
 }
 

@@ -25,10 +25,12 @@ use std::collections::BTreeSet;
 
 use tracecast_analytics::report::quote::is_slurm_value;
 
-use super::conf::{Conf, Pair};
-use super::nodes::{Nodes, expand, fold};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::Emitted;
+use crate::plan::emit::own::{Changes, patch, path_of};
+use crate::plan::emit::slurm::hosts::{Nodes, expand, fold};
+use crate::plan::emit::slurm::{Conf, ConfPair};
 use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// A version of Slurm: `22.05` is year 22, month 5.
@@ -72,6 +74,9 @@ const EACH_COMMA: Version = Version { year: 23, month: 2 };
 const MOST: u32 = 65_533;
 /// What is written above new settings.
 const NOTE: &str = "Power saving, planned by tracecast";
+/// What the patch alone does not do.
+const STEPS: &str =
+    "Before that, the programs it names have to be where it says. Power saving begins with a restart of slurmctld.";
 
 /// What is known of the site's Slurm.
 #[derive(Debug, Clone)]
@@ -109,6 +114,7 @@ impl Default for SlurmOptions {
 
 /// A partition of the file.
 struct Partition {
+    /// Its place among the lines of partitions: other lines come and go.
     line: usize,
     name: String,
     /// `None` where they cannot be told from this file.
@@ -124,7 +130,10 @@ struct Pool<'a> {
 
 /// What is worked on.
 struct Work<'a> {
+    /// The file as it is to be.
     conf: Conf,
+    /// As it was, whose lines are told.
+    original: Conf,
     options: &'a SlurmOptions,
     version: Version,
     /// All nodes of the file.
@@ -134,11 +143,18 @@ struct Work<'a> {
     /// Nodes outside the pools that would begin to sleep.
     outside: Nodes,
     warnings: Vec<String>,
+    /// What becomes of what in the file.
+    changes: Changes,
 }
 
 /// A value of a pair of a record.
-fn value<'a>(pairs: &'a [Pair], key: &str) -> Option<&'a str> {
+fn value<'a>(pairs: &'a [ConfPair], key: &str) -> Option<&'a str> {
     pairs.iter().rfind(|pair| pair.is(key)).map(|pair| pair.value.as_str())
+}
+
+/// The lines of partitions, by their place among these.
+fn partition_lines(conf: &Conf) -> impl Iterator<Item = (usize, &[ConfPair])> {
+    conf.records("PartitionName").map(|(_, pairs)| pairs).enumerate()
 }
 
 /// Seconds of a time that Slurm may be given: `INFINITE` and -1 are none.
@@ -217,11 +233,14 @@ pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a SlurmOptions) -> Resu
     let programs = work.set_programs(plan)?;
     work.tell(plan);
 
-    let (text, diff) = work.conf.write(&options.conf_name, NOTE);
-    let mut files = vec![("slurm.conf".to_owned(), text)];
-    if let Some(diff) = &diff {
-        files.push(("slurm.conf.diff".to_owned(), diff.clone()));
-    }
+    let text = work.conf.text();
+    let mut files = vec![("slurm.conf".to_owned(), text.to_owned())];
+    let own = ([path_of(&options.conf_name), options.conf.as_str()], text.to_owned());
+    let about = vec![format!("{NOTE}. NOTES.txt says what to expect of it.")];
+    let made =
+        (text != options.conf).then(|| patch("slurm.patch", about, (&work.changes, STEPS), std::iter::once(own)).file);
+    let diff = made.as_ref().map(|(_, text)| text.clone());
+    files.extend(made);
     files.extend(programs);
     Ok(Rendered { files, diff, warnings: work.warnings })
 }
@@ -231,6 +250,7 @@ impl<'a> Work<'a> {
     fn of(options: &'a SlurmOptions) -> Self {
         Self {
             conf: Conf::read(&options.conf),
+            original: Conf::read(&options.conf),
             options,
             version: ASSUMED,
             nodes: Nodes::new(),
@@ -238,6 +258,7 @@ impl<'a> Work<'a> {
             pools: Vec::new(),
             outside: Nodes::new(),
             warnings: Vec::new(),
+            changes: Changes::default(),
         }
     }
 
@@ -248,14 +269,31 @@ impl<'a> Work<'a> {
     /// Sets `key` for the cluster and tells what was there.
     fn set(&mut self, key: &str, value: &str) {
         let before = self.conf.setting(key).map(str::to_owned);
+        self.tell_change(key, before.as_deref(), value);
         if let Some(before) = before.filter(|before| before != value) {
             self.warn(format!("{key} was {before} and becomes {value}"));
         }
-        for line in self.conf.set(key, value) {
+        self.conf.set_setting(key, value, Some(NOTE));
+        for line in self.original.in_vain(key) {
             self.warn(format!(
                 "{}, line {line}: {key} is set again further down, which counts; it is taken out here",
                 self.options.conf_name
             ));
+        }
+    }
+
+    fn tell_change(&mut self, what: &str, before: Option<&str>, value: &str) {
+        if before != Some(value) {
+            self.changes.made.push(format!("{what} {} → {value}", before.unwrap_or("none")));
+        }
+    }
+
+    /// Sets `key` of the partition on `line`.
+    fn set_in_record(&mut self, line: usize, key: &str, value: &str) {
+        let Some((line, pairs)) = self.conf.records("PartitionName").nth(line) else { return };
+        let what = format!("partition {}: {key}", self::value(pairs, "PartitionName").unwrap_or_default());
+        if let Some(before) = self.conf.set_in_record(line, key, value) {
+            self.tell_change(&what, before.as_deref(), value);
         }
     }
 
@@ -281,7 +319,7 @@ impl<'a> Work<'a> {
     /// The nodes and partitions of the file.
     fn read_conf(&mut self) {
         let name = self.options.conf_name.clone();
-        for line in self.conf.lines.clone() {
+        for line in self.conf.lines().to_vec() {
             if let Some(file) = &line.include {
                 self.warn(format!(
                     "{name}, line {}: includes {file}, which is not read here; if it sets nodes, partitions or power saving, merge it first",
@@ -298,9 +336,7 @@ impl<'a> Work<'a> {
             };
             match expand(list) {
                 Ok(nodes) => self.nodes.extend(nodes),
-                Err(what) => self
-                    .warnings
-                    .push(format!("{name}, line {}: {what}", self.conf.lines.get(line).map_or(0, |line| line.number))),
+                Err(what) => self.warnings.push(format!("{name}, line {}: {what}", self.conf.number(line))),
             }
         }
         let mut told = Vec::new();
@@ -310,7 +346,7 @@ impl<'a> Work<'a> {
             {
                 told.push(format!(
                     "{name}, line {}: nodes with their own {key} keep it, whatever the plan says; take it out for the plan to hold",
-                    self.conf.lines.get(line).map_or(0, |line| line.number)
+                    self.conf.number(line)
                 ));
             }
         }
@@ -342,7 +378,7 @@ impl<'a> Work<'a> {
         };
         let mut by_default: Option<String> = None;
         let mut partitions = Vec::new();
-        for (line, pairs) in self.conf.records("PartitionName") {
+        for (line, pairs) in partition_lines(&self.conf) {
             let Some(name) = value(pairs, "PartitionName") else { continue };
             let listed = value(pairs, "Nodes").map(str::to_owned);
             if name.eq_ignore_ascii_case("DEFAULT") {
@@ -357,7 +393,7 @@ impl<'a> Work<'a> {
     }
 
     fn includes(&self) -> bool {
-        self.conf.lines.iter().any(|line| line.include.is_some())
+        self.conf.lines().iter().any(|line| line.include.is_some())
     }
 
     /// The nodes of each pool, which no two pools share.
@@ -446,7 +482,7 @@ impl<'a> Work<'a> {
         for (line, name, time) in self.own_times(key) {
             if time.is_none_or(|own_s| own_s < value_s) {
                 self.warn(format!("partition {name}: its own {key} is too short and becomes {value_s}"));
-                self.conf.set_in_record(line, key, &value_s.to_string());
+                self.set_in_record(line, key, &value_s.to_string());
             }
         }
         Ok(())
@@ -455,7 +491,7 @@ impl<'a> Work<'a> {
     /// Partitions with their own `key` that have nodes of a pool, and the defaults of partitions: line, name and seconds.
     fn own_times(&self, key: &str) -> Vec<(usize, String, Option<u32>)> {
         let mut times = Vec::new();
-        for (line, pairs) in self.conf.records("PartitionName") {
+        for (line, pairs) in partition_lines(&self.conf) {
             let name = value(pairs, "PartitionName").unwrap_or_default();
             let partition = self.partitions.iter().find(|partition| partition.line == line);
             let touched = partition.is_none_or(|partition| self.pools.iter().any(|pool| self.shares(partition, pool)));
@@ -511,7 +547,7 @@ impl<'a> Work<'a> {
                 self.tell_never(&name);
             } else if own_s != Some(longest_s) {
                 self.warn(format!("partition {name}: its own SuspendTime would count, and becomes {longest_s}"));
-                self.conf.set_in_record(line, "SuspendTime", &longest_s.to_string());
+                self.set_in_record(line, "SuspendTime", &longest_s.to_string());
             }
         }
         if self.includes() {
@@ -532,7 +568,7 @@ impl<'a> Work<'a> {
     /// Lines of partitions whose nodes the site never lets sleep: their own `SuspendTime`, or the default before them, is without end.
     fn never(&self) -> BTreeSet<usize> {
         let (mut never, mut by_default) = (BTreeSet::new(), false);
-        for (line, pairs) in self.conf.records("PartitionName") {
+        for (line, pairs) in partition_lines(&self.conf) {
             let is_default = value(pairs, "PartitionName").is_some_and(|name| name.eq_ignore_ascii_case("DEFAULT"));
             let stated = value(pairs, "SuspendTime").map(endless);
             if stated.unwrap_or(by_default) {
@@ -568,7 +604,7 @@ impl<'a> Work<'a> {
             Some(before_s) => self.warn(format!("nodes outside the pools sleep after {before_s} s as before")),
         }
         let never = self.never();
-        let mut told = Vec::new();
+        let (mut told, mut sets) = (Vec::new(), Vec::new());
         let named: Vec<(usize, String)> =
             self.partitions.iter().map(|partition| (partition.line, partition.name.clone())).collect();
         for (line, name) in named {
@@ -577,14 +613,12 @@ impl<'a> Work<'a> {
             }
         }
         for (pool, lines) in self.pools.iter().zip(lines) {
-            for line in lines.iter().filter(|line| !never.contains(*line)) {
-                self.conf.set_in_record(*line, "SuspendTime", &pool.idle_s.to_string());
-            }
+            sets.extend(lines.iter().filter(|line| !never.contains(*line)).map(|line| (*line, pool.idle_s)));
             for partition in self.partitions.iter().filter(|partition| lines.contains(&partition.line)) {
                 let nodes = partition.nodes.iter().flatten().filter(|node| !covered.contains(*node));
                 self.outside.extend(nodes.cloned());
             }
-            for (line, pairs) in self.conf.records("PartitionName").filter(|(line, _)| !lines.contains(line)) {
+            for (line, pairs) in partition_lines(&self.conf).filter(|(line, _)| !lines.contains(line)) {
                 let partition = self.partitions.iter().find(|partition| partition.line == line);
                 let own_s = value(pairs, "SuspendTime").and_then(seconds);
                 if let Some(partition) = partition.filter(|_| never.contains(&line))
@@ -606,11 +640,12 @@ impl<'a> Work<'a> {
                 }
             }
         }
+        sets.into_iter().for_each(|(line, idle_s)| self.set_in_record(line, "SuspendTime", &idle_s.to_string()));
         self.warnings.extend(told);
     }
 
     /// The programs: the site's own where it has them.
-    fn set_programs(&mut self, plan: &PowerPlan) -> Result<Vec<(String, String)>> {
+    fn set_programs(&mut self, plan: &PowerPlan) -> Result<Vec<Emitted>> {
         let dir = self.options.programs_dir.trim_end_matches('/').to_owned();
         let mut files = Vec::new();
         let programs = [

@@ -9,10 +9,10 @@
 
 use tracecast_analytics::report::quote::{self, is_word};
 
-use super::nodes::expand;
 use super::slurm::{self, Placed, Site};
 use super::{ConfigOptions, Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::emit::slurm::hosts::expand;
 use crate::power::plan::{PoolPlan, PowerPlan};
 
 /// The program.
@@ -64,7 +64,7 @@ pub(super) fn render(plan: &PowerPlan, options: &ConfigOptions) -> Result<Render
                     ));
                 }
                 None if !several => warnings.push(
-                    "jobs that wait count only where the partition is known: name slurm.conf with --slurm-conf, or the partition as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
+                    "jobs that wait count only where the partition is known: name slurm.conf with --against, or the partition as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
                         .to_owned(),
                 ),
                 None => {}
@@ -72,7 +72,7 @@ pub(super) fn render(plan: &PowerPlan, options: &ConfigOptions) -> Result<Render
         }
         if pool.nodes.is_none() && placed.is_none() && !several {
             warnings.push(
-                "the plan does not say which nodes it is of (--nodes): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
+                "the plan does not say which nodes it is of (--host-list): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
                     .to_owned(),
             );
         }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::slurm::Version;
 use super::*;
+use crate::plan::emit::slurm::{Conf, ConfLine};
 use crate::power::plan::Action;
 
 /// A pool of nodes with 8 GPUs that sleep after ten minutes.
@@ -109,8 +110,8 @@ PartitionName=debug Nodes=login
 ";
     assert_eq!(file(&rendered, "slurm.conf"), expected);
     let diff = "\
---- slurm.conf
-+++ slurm.conf
+--- a/slurm.conf
++++ b/slurm.conf
 @@ -1,12 +1,20 @@
  # slurm.conf of a small site
  ClusterName=site
@@ -135,7 +136,9 @@ PartitionName=debug Nodes=login
 +PartitionName=gpu Nodes=n[1-16] Default=YES State=UP SuspendTime=600 # the big one
  PartitionName=debug Nodes=login
 ";
-    assert_eq!(rendered.diff.as_deref(), Some(diff));
+    let (said, changed) = rendered.diff.as_deref().unwrap().split_once("--- ").unwrap();
+    assert_eq!(format!("--- {changed}"), diff);
+    assert!(said.contains("#   partition gpu: SuspendTime none → 600.\n"), "{said}");
     assert!(told(&rendered, "ResumeRate was 5 and becomes 20"), "{:?}", rendered.warnings);
     assert_eq!(of(&plan, expected, "23.11").diff, None, "nothing is left to change");
 }
@@ -248,6 +251,17 @@ fn nodes_outside_the_pools_do_not_begin_to_sleep() {
     );
 }
 
+/// Found by a reader: a pool of which all nodes stay on by the plan had more names than the plan has nodes, and the rest of them slept.
+#[test]
+fn a_pool_that_stays_on_stays_on_by_name() {
+    let mut gpu = pool("gpu", "n[1-16]", 12);
+    gpu.keep_idle = 12;
+    for version in ["20.11", "22.05", "23.11"] {
+        let rendered = of(&plan(vec![gpu.clone()]), CONF, version);
+        assert!(file(&rendered, "slurm.conf").contains("\nSuspendExcNodes=n[1-16]"), "{version}: {rendered:?}");
+    }
+}
+
 #[test]
 fn what_the_site_has_stays() {
     let conf = "SuspendProgram=/opt/off ResumeProgram=/opt/on\nResumeTimeout=900\nSuspendExcNodes=n[1-2],n[5-8]:3,n9\nNodeName=n[1-16]\nPartitionName=gpu Nodes=ALL\n";
@@ -330,12 +344,18 @@ fn versions_are_read() {
 fn patched(old: &str, diff: &str) -> String {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let mut lines = diff.split_inclusive('\n').peekable();
+    while lines.next_if(|line| line.starts_with('#')).is_some() {}
     assert!(lines.next().unwrap().starts_with("--- ") && lines.next().unwrap().starts_with("+++ "));
     let (mut out, mut at) = (String::new(), 0);
     while let Some(head) = lines.next() {
-        let numbers: Vec<usize> =
-            head.split(|letter: char| !letter.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
-        let [start, gone, _, come] = numbers[..] else { panic!("{head}") };
+        // A side of one line has no count.
+        let side = |side: &str| {
+            let (start, count) = side[1..].split_once(',').unwrap_or((&side[1..], "1"));
+            [start, count].map(|number| number.parse::<usize>().unwrap())
+        };
+        let [[start, gone], [_, come]] = head.split(' ').skip(1).take(2).map(side).collect::<Vec<_>>()[..] else {
+            panic!("{head}")
+        };
         let first = if gone == 0 { start } else { start - 1 };
         out.extend(old[at..first].iter().copied());
         at = first;
@@ -368,7 +388,7 @@ fn patched_by_patch(old: &str, diff: &str) -> Option<String> {
     std::fs::write(&conf, old).unwrap();
     std::fs::write(&change, diff).unwrap();
     let output = Command::new("patch")
-        .args(["--binary", "-s", "-p0", "-i"])
+        .args(["--binary", "-s", "-p1", "-i"])
         .arg(&change)
         .current_dir(folder.path())
         .output()
@@ -478,15 +498,15 @@ proptest! {
         let again = render(&plan, Target::Slurm, &self::options(new, version));
         let again = match again { Ok(again) => again, Err(e) => return Err(TestCaseError::fail(format!("{e}\n{new}"))) };
         prop_assert_eq!(&again.diff, &None, "{}", new);
-        let read = conf::Conf::read(new);
+        let read = Conf::read(new);
         for (key, least, most) in [
             ("ResumeTimeout", plan.boot_s + 60, 9000),
             ("SuspendTimeout", 72, 72),
             ("SuspendRate", 0, 0),
             ("ResumeRate", 20, 20),
         ] {
-            let understood = read.lines.iter().filter(|line| line.odd.is_none());
-            let times = understood.flat_map(conf::Line::settings).filter(|(_, pair)| pair.is(key)).count();
+            let understood = read.lines().iter().filter(|line| line.odd.is_none());
+            let times = understood.flat_map(ConfLine::settings).filter(|pair| pair.is(key)).count();
             let value: u32 = read.setting(key).unwrap().parse().unwrap();
             prop_assert!(times <= 1 && (least..=most).contains(&value), "{} is {}, set {} times: {}", key, value, times, new);
         }

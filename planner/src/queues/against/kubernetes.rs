@@ -14,7 +14,7 @@ use super::super::emit::{PLUGIN, about, lent, named, reclaiming, runs_for, share
 use super::super::share::Sharing;
 use super::effect;
 use crate::error::Result;
-use crate::own_files::{Changes, OwnFile, Patch, patch};
+use crate::plan::emit::own::{Changes, OwnFile, Patch, patch};
 use crate::replay::input::is_of_type;
 use crate::yaml::amend::{Amended, Step};
 
@@ -91,7 +91,8 @@ impl<'f> Editing<'f> {
 
     /// The patch; `steps` are what has to be done beside it.
     fn emitted(self, name: &str, answer: &QueuesAnswer, steps: &str) -> Patch {
-        let files = self.files.iter().map(|(file, amended)| (*file, amended.text().to_owned()));
+        let files =
+            self.files.iter().map(|(file, amended)| ([file.path(), file.text.as_str()], amended.text().to_owned()));
         patch(name, about(answer), (&self.changes, steps), files)
     }
 }

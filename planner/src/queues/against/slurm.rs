@@ -3,7 +3,7 @@
 //! A line that names a VC's partition keeps all its keys but `Nodes`, `PriorityTier`, `QOS` and, where jobs are or were stopped by partition, `PreemptMode`; the partition for borrowing is a copy of it, never
 //! the default. Where jobs are stopped, other partitions get `PreemptMode=OFF` unless they or their defaults say otherwise. `SchedulerType=sched/builtin` gives way where the plan starts jobs past one that
 //! does not fit, and `PriorityType=priority/basic` where its order needs weights. Keys of the whole cluster are set where they stand; new ones go into the file that names
-//! the cluster. The QOS are those of `slurm-qos.sh`, which runs first.
+//! the cluster. The QOS are those of `slurm-qos.sh`, which runs first. Of one pool without shares, the partitions of all VCs name all nodes, and nothing else of them changes.
 //!
 //! O(bytes × changes). Worked example: `PartitionName=vision Nodes=n[1-8] MaxTime=7-0 # ours` becomes `PartitionName=vision Nodes=ALL MaxTime=7-0
 //! PriorityTier=20 QOS=vision-own # ours`, and below it stands `PartitionName=vision-borrow Nodes=ALL MaxTime=7-0 PriorityTier=10 QOS=vision-borrow Default=NO`.
@@ -16,7 +16,8 @@ use super::super::emit::{
 use super::super::share::Sharing;
 use super::effect;
 use crate::error::Result;
-use crate::own_files::{Conf, ConfLine, OwnFile, Patch, SlurmFiles};
+use crate::plan::emit::own::{OwnFile, Patch};
+use crate::plan::emit::slurm::{Conf, SlurmFiles};
 
 /// What the patch alone does not do.
 const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which nobody \
@@ -47,9 +48,23 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
                 borrowing(&mut editing, &names, (nodes, reclaim));
             }
         }
-        Some(_) => editing.leave("the plan is one partition for all VCs, which slurm-partitions.conf has".to_owned()),
+        Some(_) => {
+            for (slug, vc) in named(answer)? {
+                let name = partition(&vc, &slug)?;
+                let key = ("Nodes", nodes, "all VCs share the nodes (--host-list says which)");
+                match editing.with_partition(&name) {
+                    Some(file) => {
+                        editing.set_partition(file, &name, &[key], &effect(&vc));
+                    }
+                    None => editing.leave(format!(
+                        "{name}: the files have no partition of that name; slurm-partitions.conf has it"
+                    )),
+                }
+            }
+        }
     }
-    Ok(editing.patch(about(answer), STEPS))
+    let borrows = matches!(shared(answer), Some(Sharing::Borrowing { .. }));
+    Ok(editing.patch(about(answer), if borrows { STEPS } else { "" }))
 }
 
 /// The order of jobs, and whether those that fit start past one that does not.
@@ -87,11 +102,11 @@ fn borrowing(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)], (
     }
     for (name, slug, vc) in names {
         let Some(file) = editing.with_partition(name) else { continue };
-        let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(&conf.partition(name)?)));
+        let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(conf.partition(name)?)));
         let mode = |of: &SlurmPartition| (reclaims || by_partition).then_some(if reclaims { of.mode } else { "OFF" });
         let effect = effect(vc);
         let [own, borrows] = partitions(name, slug);
-        let all = "all VCs share the nodes (--slurm-nodes says which)";
+        let all = "all VCs share the nodes (--host-list says which)";
         let mut keys = vec![
             ("Nodes", nodes, all),
             ("PriorityTier", own.tier, "its jobs within its own share go first"),
@@ -113,15 +128,12 @@ fn borrowing(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)], (
             editing.set_partition(file, other, &keys, &effect);
             continue;
         }
-        let mut line = Conf { text: copied.unwrap_or_default() };
+        let mut line = Conf::read(&copied.unwrap_or_default());
         for (key, value) in [("PartitionName", other)].into_iter().chain(keys.iter().map(|of| (of.0, of.1))) {
-            if let Some(words) = line.lines().first() {
-                line.set(words, key, value);
-            }
+            line.set(0, key, value);
         }
         if let Some((_, conf)) = editing.files.get_mut(file) {
-            let behind = conf.partition(name);
-            conf.insert(behind.as_ref(), &line.text);
+            conf.insert(conf.partition(name), line.text());
         }
         editing.tell(file, "PartitionName", (None, other), &format!("{why}{effect}"));
     }
@@ -135,13 +147,12 @@ fn others(editing: &mut SlurmFiles<'_>, names: &[(String, String, VcPlan)]) {
     let ours = |name: &str| names.iter().any(|(vc, slug, _)| partitions(vc, slug).iter().any(|of| of.name == name));
     for file in 0..editing.files.len() {
         let Some((_, conf)) = editing.files.get(file) else { continue };
-        let named = conf.lines().into_iter().filter_map(|line| {
-            let name = conf.get(&line, "PartitionName")?.to_owned();
-            (!name.eq_ignore_ascii_case("default") && !ours(&name)).then_some((line, name))
+        let silent = conf.lines().iter().enumerate().filter_map(|(at, line)| {
+            let name = line.get("PartitionName").filter(|name| !name.eq_ignore_ascii_case("default") && !ours(name))?;
+            let said = line.get("PreemptMode").or_else(|| conf.default_of(at, "PreemptMode"));
+            said.is_none().then(|| name.to_owned())
         });
-        let said =
-            |line: &ConfLine| conf.get(line, "PreemptMode").is_some() || conf.default_of(line, "PreemptMode").is_some();
-        let silent: Vec<String> = named.filter(|(line, _)| !said(line)).map(|(_, name)| name).collect();
+        let silent: Vec<String> = silent.collect();
         for name in silent {
             editing.set_partition(file, &name, &[("PreemptMode", "OFF", "the plan stops nobody here")], "");
         }

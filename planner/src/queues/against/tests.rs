@@ -4,8 +4,9 @@ use super::super::answer::{QueuesAnswer, UnderKueue};
 use super::super::emit::tests::plan;
 use super::super::share::Sharing;
 use super::*;
-use crate::own_files::{OwnFile, Patch};
-use crate::plan::emitted::GPU_RESOURCE;
+use crate::plan::emit::GPU_RESOURCE;
+use crate::plan::emit::own::{OwnFile, Patch};
+use crate::plan::verdict::Verdict;
 
 const RECLAIMING: Sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: true };
 
@@ -302,23 +303,25 @@ fn partitions_keep_what_else_they_have() {
 }
 
 #[test]
-fn nothing_is_changed_where_the_plan_changes_nothing_or_makes_one_queue() {
+fn one_pool_changes_the_nodes_of_partitions_alone_and_no_change_nothing() {
     let mut answer = plan(Sharing::OnePool, None);
     let files = [file("slurm.conf", SLURM), file("kueue.yaml", KUEUE)];
     for followed in [true, false] {
-        answer.followed = followed;
+        answer.verdict = if followed { Verdict::Advised } else { Verdict::NoSaving };
         for Patch { file: (_, patch), .. } in [
             kueue(&answer, GPU_RESOURCE, &files).unwrap(),
             kai(&answer, &files).unwrap(),
             volcano(&answer, GPU_RESOURCE, &files).unwrap(),
-            slurm(&answer, "ALL", &files).unwrap(),
         ] {
             assert!(patch.lines().all(|line| line.starts_with("# ")), "{patch}");
-            assert_eq!(
-                patch.contains("one queue for all VCs") || patch.contains("one partition for all VCs"),
-                followed
-            );
+            assert_eq!(patch.contains("one queue for all VCs"), followed);
         }
+        let Patch { file: (_, patch), .. } = slurm(&answer, "ALL", &files).unwrap();
+        let set: Vec<&str> = patch.lines().filter(|line| line.starts_with("+P")).collect();
+        assert_eq!(set.is_empty(), !followed, "{patch}");
+        let old = |line: &&str| SLURM.lines().any(|old| old.split(' ').next() == line[1..].split(' ').next());
+        assert!(set.iter().all(|line| line.contains("Nodes=ALL") && !line.contains("-own") && old(line)), "{patch}");
+        assert!(!patch.contains("slurm-qos.sh"), "{patch}");
     }
     let broken = OwnFile::new("kueue.yaml".to_owned(), "a: [1\nb: 2\n".to_owned());
     assert!(broken.unwrap_err().to_string().contains("kueue.yaml, line"));
@@ -357,7 +360,7 @@ fn a_scheduler_that_cannot_do_what_was_replayed_gives_way() {
     let patch = patched(&answer, conf);
     assert!(!lines(&patch).0.iter().any(|line| line.contains("SchedulerType")), "{patch}");
     answer.candidates[chosen].setup.policy.scan = crate::sim::Scan::Easy;
-    answer.followed = false;
+    answer.verdict = Verdict::NoSaving;
     let patch = patched(&answer, conf);
     assert!(lines(&patch).0.is_empty(), "{patch}");
 }

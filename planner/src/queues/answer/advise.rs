@@ -7,6 +7,7 @@ use tracecast_analytics::report::format;
 use super::super::search::SearchOutcome;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate};
+use crate::plan::verdict::Verdict;
 use crate::plan::{Basis, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
 use crate::replay::compare::Difference;
 use crate::sim::{Estimate, Order, Policy, Scan};
@@ -14,8 +15,8 @@ use crate::sim::{Estimate, Order, Policy, Scan};
 impl QueuesAnswer {
     /// What to do, in a sentence or two.
     pub(super) fn act(&self) -> String {
-        let Some(setup) = self.setup().filter(|_| self.followed) else {
-            if self.sizes_unknown {
+        let Some(setup) = self.setup().filter(|_| self.is_followed()) else {
+            if self.verdict == Verdict::SizesUnknown {
                 return format!("**Change nothing on this answer**: {SIZES_UNKNOWN}.");
             }
             let nothing = self.objective.is_of_the_median()
@@ -145,6 +146,7 @@ impl QueuesAnswer {
                 "Any job may run on any node with the GPU type it asks for: data and promises are near all of them."
                     .to_owned(),
                 match self.setup().map(|setup| setup.sharing) {
+                    Some(Sharing::OnePool | Sharing::AsToday) => "Nobody is stopped for others.",
                     Some(Sharing::Borrowing { reclaim: true, .. }) => {
                         "A job that is stopped begins anew, or from its last checkpoint where --checkpoint says how often it writes one; what it lost counts as waiting."
                     }
@@ -201,6 +203,7 @@ pub(super) fn order(policy: &Policy, today: &Policy, alike_s: Option<f64>) -> St
     let by_other_runs = order.is_none() && policy.estimate != today.estimate;
     let scan = (policy.scan != today.scan || by_other_runs).then(|| match policy.scan {
         Scan::Easy => format!("EASY backfill {runs}"),
+        Scan::Skip if !by_other_runs => "jobs may pass those that do not fit".to_owned(),
         other if by_other_runs => format!("{} {runs}", format!("{other:?}").to_lowercase()),
         other => format!("{other:?}").to_lowercase(),
     });

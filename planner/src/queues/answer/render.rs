@@ -63,7 +63,7 @@ impl QueuesAnswer {
                 format::duration(held.today.p95_wait_s),
                 format::duration(held.recommended.p95_wait_s)
             );
-            said.push(match self.setup().filter(|_| !self.followed) {
+            said.push(match self.setup().filter(|_| !self.is_followed()) {
                 None => format!("On the later jobs the mean wait goes {waits}"),
                 Some(best) => {
                     let best = format!("What was best on the earlier jobs: {} ({}).", nodes(best), best.order);
@@ -93,7 +93,7 @@ impl QueuesAnswer {
                 format::duration(under.later.p95_wait_s)
             )
         }));
-        if let (Some(needed), true) = (held.nodes_instead, self.followed) {
+        if let (Some(needed), true) = (held.nodes_instead, self.is_followed()) {
             said.push(format!(
                 "With everything else as today, the same mean wait would take {} nodes instead of {}{}.",
                 format::count(needed),
@@ -115,7 +115,7 @@ impl QueuesAnswer {
         said.extend(self.beyond_list());
         said.extend(self.naive());
         said.push(self.assurance.sentence());
-        if self.followed {
+        if self.is_followed() {
             said.push(format!(
                 "The best of what was allowed, by {} and seen with hindsight, waits {} on average, {} at the 95 % quantile.",
                 self.objective.in_words(),
@@ -128,7 +128,7 @@ impl QueuesAnswer {
 
     /// Sentence on the later waits under the emitted files, which cannot set the order; `None` if they can, or nothing else changes.
     pub(super) fn without_the_order(&self) -> Option<String> {
-        let set = self.setup().filter(|set| self.followed && set.changes.contains(&QueueChange::Order))?;
+        let set = self.setup().filter(|set| self.is_followed() && set.changes.contains(&QueueChange::Order))?;
         let alone = self.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;
         // Those Slurm's multifactor can set.
         let is_set = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_) | Order::FewestGpus);
@@ -195,7 +195,7 @@ impl QueuesAnswer {
 
     /// Which change matters most, where there are several.
     fn matters(&self) -> Option<String> {
-        let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
+        let most = self.ablation.first().filter(|_| self.is_followed() && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
         // What gains nothing may be what makes the rest allowed.
         let needed = self.ablation.iter().filter(|of| !self.could_be(of) && of.later.mean_wait_s <= chosen);
@@ -239,7 +239,7 @@ impl QueuesAnswer {
             chosen.p95_wait_s > today.p95_wait_s * (1.0 + SLACK.0) + SLACK.1
         };
         let names: Vec<&str> = self.vcs.iter().filter(longer).map(|vc| vc.vc.as_str()).collect();
-        (self.followed && !names.is_empty())
+        (self.is_followed() && !names.is_empty())
             .then(|| format!("**Longer than today** is the 95 % wait of the later jobs of {}.", names.join(", ")))
     }
 
@@ -256,7 +256,7 @@ impl QueuesAnswer {
 
     /// What one pool without shares would do.
     fn naive(&self) -> Option<String> {
-        let pool = self.sharing_alone(Sharing::OnePool).filter(|_| self.followed)?;
+        let pool = self.sharing_alone(Sharing::OnePool).filter(|_| self.is_followed())?;
         let why = match (pool.allowed, self.setup()?.sharing) {
             (true, Sharing::OnePool) => return None,
             (true, _) => "It was allowed",
@@ -269,7 +269,7 @@ impl QueuesAnswer {
     }
 
     fn what_to_set(&self) -> Section {
-        let (set, by_vc) = match self.followed {
+        let (set, by_vc) = match self.is_followed() {
             true => ("What to set from now on", "What to set, VC by VC"),
             false => ("What the VCs have, and keep", "VC by VC, with what the choice would have done"),
         };
@@ -313,7 +313,7 @@ impl QueuesAnswer {
             "The later jobs",
             vec![Column::text("How"), Column::number("Mean wait"), Column::number("95 % quantile")],
         );
-        let chosen = if self.followed { "as chosen" } else { self.picked() };
+        let chosen = if self.is_followed() { "as chosen" } else { self.picked() };
         let rows = [
             ("as today", held.today),
             ("each VC on its own nodes", held.private),
@@ -485,7 +485,7 @@ impl QueuesAnswer {
             cells.push(
                 match row.has_chosen {
                     true => self.picked().to_owned(),
-                    false if is_today && !self.followed => "kept".to_owned(),
+                    false if is_today && !self.is_followed() => "kept".to_owned(),
                     false => verdict(of),
                 }
                 .into(),
@@ -511,7 +511,7 @@ impl QueuesAnswer {
 
     /// The verdict of the chosen: what was best on the earlier jobs is followed, or not.
     fn picked(&self) -> &'static str {
-        match (self.followed, self.chosen) {
+        match (self.is_followed(), self.chosen) {
             (true, _) => "chosen",
             (false, 0) => "kept",
             (false, _) => "best on the earlier jobs, not followed",

@@ -14,6 +14,7 @@ use super::super::share::Sharing;
 use super::{KAI_FILE, about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
+use crate::plan::emit::kubernetes::object;
 use crate::yaml::stream;
 
 /// The queue above those of the VCs.
@@ -40,7 +41,7 @@ fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), r
         fields.extend(parent.map(|parent| ("parentQueue".to_owned(), text(parent))));
         fields.extend(runs_for.map(|time| ("reclaimMinRuntime".to_owned(), text(time))));
     }
-    json!({ "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
+    object("scheduling.run.ai/v2", "Queue", name, &spec)
 }
 
 /// Queues for KAI; no file where there is nothing to set.

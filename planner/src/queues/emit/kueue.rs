@@ -16,8 +16,12 @@ use super::super::share::Sharing;
 use super::{KUEUE_FILE, about, named, shared, steps, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
+use crate::plan::emit::kubernetes::object;
 use crate::plan::slug::slug;
 use crate::yaml::stream;
+
+/// The version of Kueue's objects.
+const API: &str = "kueue.x-k8s.io/v1beta2";
 
 /// What Kueue must be told beside the objects.
 const COVERED: &str = "Kueue admits nothing that asks for a resource it does not cover: add processors and memory here, or exclude them (resources.excludeResourcePrefixes).";
@@ -51,7 +55,6 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
         }
         kind.1 += own.gpus;
     }
-    let meta = |name: &str| json!({ "name": name });
     let mut documents: Vec<(String, Value)> = Vec::new();
     for (name, (gpu_type, _)) in &flavors {
         let spec = gpu_type.map_or_else(|| json!({}), |of| json!({ "nodeLabels": { "nvidia.com/gpu.product": of } }));
@@ -59,13 +62,13 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
             Some(_) => "Nodes of one kind: check that your nodes have this label.",
             None => "All nodes: the trace names no GPU type, so add nodeLabels if you have several.",
         };
-        let steps = steps(KUEUE_FILE, "clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io");
+        let steps = steps(
+            KUEUE_FILE,
+            "clusterqueues.kueue.x-k8s.io,localqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io -A",
+        );
         let said: Vec<String> = about(answer).into_iter().chain(admitted(answer)).collect();
         let what = format!("{}\n{steps}\n{labels}", said.join("\n"));
-        documents.push((
-            what,
-            json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": meta(name), "spec": spec}),
-        ));
+        documents.push((what, object(API, "ResourceFlavor", name, &spec)));
     }
     // `own` says how many GPUs of a kind of nodes are its own.
     let queue = |name: &str, own: &dyn Fn(&str) -> f64, (borrow, lends): (Option<f64>, Option<f64>), cohort: bool| {
@@ -91,12 +94,15 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
         if let (true, Some(fields)) = (cohort, spec.as_object_mut()) {
             fields.insert("cohortName".to_owned(), Value::from("tracecast"));
         }
-        json!({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": meta(name), "spec": spec})
+        object(API, "ClusterQueue", name, &spec)
     };
     if sharing == Sharing::OnePool {
         let all = |of: &str| flavors.get(of).map_or(0.0, |(_, gpus)| *gpus);
         documents.push((
-            format!("All VCs queue here: point their LocalQueues at it. {COVERED}"),
+            format!(
+                "All VCs queue here. A LocalQueue cannot change its ClusterQueue: delete those of the VCs and make them again with clusterQueue: shared, once their jobs have ended or are suspended. \
+                 Delete the ClusterQueues of before (or set stopPolicy: Hold), or their quotas admit jobs to the same GPUs a second time. {COVERED}"
+            ),
             queue("shared", &all, (None, None), false),
         ));
         return file(stream(&documents));

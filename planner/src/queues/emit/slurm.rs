@@ -33,7 +33,7 @@ pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, 
 
 /// Keys of `slurm.conf` that the plan's order needs, also where it is today's; none where Slurm's multifactor cannot set it.
 pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
-    let Some(setup) = answer.setup().filter(|_| answer.followed) else { return Vec::new() };
+    let Some(setup) = answer.setup().filter(|_| answer.is_followed()) else { return Vec::new() };
     let weights = match setup.setup.policy.order {
         Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
         Order::Multifactor(weights) => weights,
@@ -55,7 +55,7 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
 
 /// Whether jobs of the plan start past one that does not fit, which Slurm's `sched/builtin` never lets them.
 pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
-    answer.setup().is_some_and(|setup| answer.followed && setup.setup.policy.scan != Scan::Strict)
+    answer.setup().is_some_and(|setup| answer.is_followed() && setup.setup.policy.scan != Scan::Strict)
 }
 
 /// By what Slurm lets jobs start past one that does not fit, and whether the plan's replay went by the same.
@@ -139,9 +139,15 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
     let mut others = Vec::new();
     match sharing {
         None => {}
-        Some(Sharing::OnePool) => partitions.push_str(&format!(
-            "# In place of the partitions of the VCs in slurm.conf. Jobs no longer name a partition.\nPartitionName=shared Nodes={nodes} Default=YES State=UP\n"
-        )),
+        Some(Sharing::OnePool) => {
+            partitions.push_str(
+                "# Jobs keep their partitions, which all name the same nodes. Put these Nodes into the partitions that there are, give them one PriorityTier, keep what else they have\n\
+                 # (Default, MaxTime, AllowAccounts and so on), and run scontrol reconfigure. To undo, put the old Nodes back.\n",
+            );
+            for (slug, vc) in named(answer)? {
+                partitions.push_str(&format!("PartitionName={} Nodes={nodes} State=UP\n", partition(&vc, &slug)?));
+            }
+        }
         Some(sharing) => {
             let mut qos = format!("#!/bin/sh\n{partitions}");
             let mut lua = comments("--", answer);

@@ -14,6 +14,7 @@ use super::super::share::Sharing;
 use super::{VOLCANO_FILE, about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
+use crate::plan::emit::kubernetes::object;
 use crate::yaml::stream;
 
 /// What Volcano must be told beside the objects.
@@ -29,7 +30,7 @@ fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclai
     if let (Some(most), Some(fields)) = (most, spec.as_object_mut()) {
         fields.insert("capability".to_owned(), gpus(most));
     }
-    json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
+    object("scheduling.volcano.sh/v1beta1", "Queue", name, &spec)
 }
 
 /// Queues for Volcano; `gpu_resource` is how the cluster calls a GPU. No file where there is nothing to set.

@@ -1,11 +1,12 @@
 //! The later jobs: what each way did to them, job by job beside today and nodes of one's own, and the simplest way that does as well as the best.
 //!
 //! A way is **followed** if the later jobs clearly wait less than today and cost less by the objective, all of them run, and no VC has a 95 % wait beyond its interval
-//! longer than on nodes of its own, which of one VC alone is not asked. Of the allowed ways that would be followed, and that the best is not better than by more than chance (its waits less theirs, job by
-//! job, have an interval that holds none), the **simplest** is chosen: the one with the fewest changes from today, then the one with least to set. So the later jobs choose nothing
-//! but less change.
+//! longer than on nodes of its own, which of one VC alone is not asked. Allowed ways that are better than today on the earlier jobs and have less to set than the best are looked at by how little that is,
+//! of as little the one that was best on the earlier jobs alone. The first that would be followed, that costs no more than the best by the margin, and that the best is not better than by more than chance (its
+//! waits less theirs, job by job, have an interval that holds none) is chosen; where the best wrongs a VC or cannot run all jobs, the first that would be followed. So the later jobs choose nothing but less change, which flatters
+//! what they say of it a little.
 //!
-//! O(ways) replays and comparisons at most. Worked number: where the best waits 222 s with shares, reclaiming and another order, and one plain pool 77 s, the pool is chosen.
+//! O(kinds of change) replays and comparisons at most, after those of the ways. Worked number: where the best waits 222 s with shares, reclaiming and another order, and one plain pool 77 s, the pool is chosen.
 
 use rayon::prelude::*;
 
@@ -16,7 +17,7 @@ use crate::plan::{WORTH, worth};
 use crate::queues::measure::{Classes, Times, by_vc, compared};
 use crate::queues::objective::{JobWaits, Measured, Objective};
 use crate::queues::setup::{Ground, Setup};
-use crate::queues::trial::{times, told_of};
+use crate::queues::trial::{MARGIN, times, told_of};
 use crate::replay::compare::{Comparison, Difference};
 use crate::sim::{Policy, Workload};
 
@@ -132,9 +133,14 @@ impl<'a> Later<'a> {
         let by_vc = of_vcs?;
         let is_followed = tried.later.cost < 1.0
             && tried.later.cannot_run == 0
-            && !(self.ground.cluster.vcs.len() > 1 && by_vc.iter().any(VcOutcome::is_wronged))
+            && !self.is_wronged(&by_vc)
             && change.differences.first().is_some_and(|change| self.is_worth(tried, change));
         Ok(Tested { change, by_vc, is_followed })
+    }
+
+    /// Whether a VC waits longer than on nodes of its own, where there are others to share with.
+    fn is_wronged(&self, by_vc: &[VcOutcome]) -> bool {
+        self.ground.cluster.vcs.len() > 1 && by_vc.iter().any(VcOutcome::is_wronged)
     }
 
     /// Whether a change from today is worth making.
@@ -165,21 +171,32 @@ impl<'a> Later<'a> {
             return Err(contradicted());
         }
         let tested = self.test(of_best, &times, ideal)?;
-        if !tested.is_followed || !self.objective.is_of_waits() {
+        let misses = of_best.later.cannot_run > 0 || self.is_wronged(&tested.by_vc);
+        if !(tested.is_followed || misses) || !self.objective.is_of_waits() {
             return Ok((best, tested));
         }
         let plainness = |tried: &TriedSetup| tried.setup.plainness(today);
-        let is_simpler =
-            |(at, other): &(usize, &TriedSetup)| *at > 0 && other.is_allowed() && plainness(other) < plainness(of_best);
+        let is_simpler = |(at, other): &(usize, &TriedSetup)| {
+            let is_better = *at > 0 && other.is_allowed() && other.earlier.mean_cost() < 1.0;
+            is_better && plainness(other) < plainness(of_best)
+        };
         let mut simpler: Vec<(usize, &TriedSetup)> = tried.iter().enumerate().filter(is_simpler).collect();
         simpler.sort_by(|a, b| {
             plainness(a.1).cmp(&plainness(b.1)).then(a.1.earlier.mean_cost().total_cmp(&b.1.earlier.mean_cost()))
         });
+        simpler.dedup_by(|a, b| plainness(a.1) == plainness(b.1));
         for (at, other) in simpler {
             let of_other = self.replayed_untold(&other.setup)?;
-            let better = self.less(&times, &of_other)?.is_none_or(|less| self.objective.is_clearly_less(&less));
-            let as_good = if better { None } else { Some(self.test(other, &of_other, ideal)?) };
-            if let Some(tested) = as_good.filter(|tested| tested.is_followed) {
+            let beaten = || -> Result<bool> {
+                let costs_more = other.later.cost > of_best.later.cost * (1.0 + MARGIN.0) + MARGIN.1;
+                let less = self.less(&times, &of_other)?;
+                Ok(costs_more || less.is_none_or(|less| self.objective.is_clearly_less(&less)))
+            };
+            if !misses && beaten()? {
+                continue;
+            }
+            let tested = self.test(other, &of_other, ideal)?;
+            if tested.is_followed {
                 return Ok((at, tested));
             }
         }

@@ -1,7 +1,8 @@
 //! What follows from the test: whether the setting is advised, and the recommendation.
 //!
 //! A setting is advised only if it kept the target on the later half, and there either cost at least 5 % less than what it is told against (the reactive rule, with all of its
-//! settings chosen in the same way; where that missed the target when it was chosen, the one with the defaults of Kubernetes), with an interval that excludes none, or kept the target where that did not, and served a greater share in time by more than chance (the interval of the difference excludes 0). And
+//! settings chosen in the same way; where that missed the target when it was chosen, the one with the defaults of Kubernetes), with an interval that excludes none, and less than a constant number that kept
+//! it, or kept the target where that did not, and served a greater share in time by more than chance (the interval of the difference excludes 0). And
 //! chosen anew on the whole log it must keep the target there with its reserve. Otherwise the answer says which of these failed.
 //!
 //! O(1). Worked example: a forecast that kept 96 % of 95 %, and cost 1.3 where the reactive rule cost 1.6 (a saving of 19 %, 10 to 25 %): advised.
@@ -11,12 +12,12 @@ use tracecast_analytics::report::format;
 use super::super::choose::ServedStandard;
 use super::super::heldout::ServingPolicy;
 use super::super::rule::{ServingRule, SpotHedge};
-use super::super::target::seconds_as_asked;
-use super::{ServingAnswer, ServingHeldOut, ServingLooser, ServingVerdict};
-use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, worth};
-
-/// Hours of a later part from which on it holds days.
-const DAYS_H: f64 = 24.0;
+use super::super::target::{ServingTarget, seconds_as_asked};
+use super::{ServingBody, ServingLooser, ServingReferenceRow, ServingTrial};
+use crate::plan::answer::Change;
+use crate::plan::tell;
+use crate::plan::verdict::{self, Judged, Verdict, confidence, unsaved_in_words};
+use crate::plan::{Assurance, Basis, Effect};
 
 /// A setting in words.
 pub(super) fn setting(rule: &ServingRule, hedge: Option<SpotHedge>, slot_us: i64) -> String {
@@ -47,171 +48,150 @@ pub(super) fn setting(rule: &ServingRule, hedge: Option<SpotHedge>, slot_us: i64
     }
 }
 
+/// An amount of money, or of hours of replicas.
+pub(super) fn amount(trial: &ServingTrial, amount: f64) -> String {
+    let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
+    format!("{} {}", format::float(amount, digits), trial.unit)
+}
+
+/// What the verdict takes beyond the trial.
+pub(super) fn judged(trial: &ServingTrial) -> Judged {
+    let is_simplest = trial.roles.plan == trial.roles.simplest;
+    Judged { changes: true, is_simplest, is_comparable: true, fewest_blocks: 2 }
+}
+
+/// Whether the chosen policy kept the target and the baseline did not, by more than chance.
+fn keeps_more(trial: &ServingTrial, beside: &[ServingReferenceRow]) -> bool {
+    let of = &trial.of;
+    let more = beside.iter().any(|row| row.by == of.baseline.id && row.more_in_time.low > 0.0);
+    more && of.plan.kept && !of.baseline.kept
+}
+
 /// Whether the setting is advised; `is_kept_ahead` says whether, chosen anew on the whole log, it keeps the target there.
-pub(super) fn judge(held: &ServingHeldOut, is_kept_ahead: bool) -> ServingVerdict {
-    let (Some(best), Some(other)) = (held.policy(held.best), held.policy(held.against)) else {
-        return ServingVerdict::NothingKeeps;
-    };
-    if best.kept_when_chosen != Some(true) {
-        ServingVerdict::NothingKeeps
-    } else if !best.keeps {
-        ServingVerdict::TargetMissed
-    } else if !is_kept_ahead {
-        ServingVerdict::NothingKeepsNow
-    } else if !other.keeps && held.more_in_time.low > 0.0 {
-        ServingVerdict::KeepsTarget
-    } else if worth(held.saving.value, held.saving.low, 1.0) {
-        ServingVerdict::Advised
+pub(super) fn judge(trial: &ServingTrial, beside: &[ServingReferenceRow], is_kept_ahead: bool) -> Verdict {
+    let plan = &trial.of.plan;
+    if plan.figures.kept_when_chosen != Some(true) || (plan.kept && !is_kept_ahead) {
+        Verdict::NothingKeeps
+    } else if keeps_more(trial, beside) {
+        Verdict::Advised
     } else {
-        ServingVerdict::NoSaving
+        verdict::judge(trial, &judged(trial))
     }
 }
 
-impl ServingAnswer {
-    /// An amount of money, or of hours of replicas.
-    pub(super) fn amount(&self, amount: f64) -> String {
-        let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
-        format!("{} {}", format::float(amount, digits), self.unit())
+/// What to do, in a sentence.
+pub(super) fn act(trial: &ServingTrial, body: &ServingBody, verdict: Verdict) -> String {
+    if verdict == Verdict::Advised {
+        let ahead = &body.ahead;
+        let what = match ahead.by {
+            ServingPolicy::Forecast => "Scale by a forecast of the load",
+            ServingPolicy::Reactive => "Scale on the requests in flight",
+            ServingPolicy::Spot => "Run the replicas on spot, with on-demand behind them",
+            _ => return format!("{}{}", body.constant_in_words(trial), body.price_of_keeping(trial)),
+        };
+        return format!(
+            "**{what}**: {}. At the end of the log that is {}.{}",
+            ahead.setting,
+            format::counted(u64::from(ahead.replicas_now), "replica", "replicas"),
+            body.price_of_keeping(trial)
+        );
     }
+    let why = match verdict {
+        Verdict::NothingKeeps => body.nothing_keeps(trial),
+        _ => why_not(trial, body.target, verdict),
+    };
+    let hint = match (verdict, body.standard) {
+        (Verdict::NoSaving | Verdict::SimplerAsGood, ServedStandard::Reactive) => {
+            " `--standard target` looks for a cheaper setting that keeps the promise alone, also where reactive scaling serves more in time."
+        }
+        _ => "",
+    };
+    format!("**Change nothing**: {why}.{hint}")
+}
 
-    /// Whether the setting is advised.
-    pub fn is_advised(&self) -> bool {
-        self.verdict.is_advised()
+/// Why a setting that kept the target where it was chosen is not advised, or a constant number in its place.
+fn why_not(trial: &ServingTrial, target: ServingTarget, verdict: Verdict) -> String {
+    let of = &trial.of;
+    let chosen = format!("chosen setting ({})", of.plan.words);
+    match verdict {
+        Verdict::LimitMissed => format!(
+            "on the later half the {chosen} served {} of the requests in time, and {} are promised",
+            format::percent(of.plan.figures.later.attained),
+            format::percent(target.share)
+        ),
+        Verdict::SimplerAsGood => format!(
+            "on the later half the {chosen} cost {}, and a constant number that kept the target {}",
+            amount(trial, of.plan.amount),
+            amount(trial, of.simplest.amount)
+        ),
+        Verdict::Advised => format!(
+            "on the later half the {chosen} saved {} more than a constant number, which may be chance",
+            tell::beyond_simplest(trial)
+        ),
+        _ => unsaved_in_words(trial, &chosen, &against(trial)),
     }
+}
 
-    /// What to do, in a sentence.
-    pub(super) fn act(&self) -> String {
-        let held = &self.held_out;
-        let (promised, later) = (format::percent(self.target.share), self.policy(held.best));
-        let attained = format::percent(later.map_or(0.0, |row| row.later.attained));
+/// Why a constant number is planned where scaling was tested first.
+pub(super) fn scaling_failed(trial: &ServingTrial, target: ServingTarget, verdict: Verdict) -> String {
+    format!(
+        "Scaling was tested first, and {}. So this is the plan of a constant number. It was turned to on what the later half showed and is tested on the same, which flatters it a little.",
+        why_not(trial, target, verdict)
+    )
+}
+
+/// The baseline in words.
+pub(super) fn against(trial: &ServingTrial) -> String {
+    format!("what the policy “{}” cost", trial.of.baseline.words)
+}
+
+impl ServingBody {
+    /// Why nothing keeps the target where settings are chosen: on the earlier half, or on the whole log.
+    fn nothing_keeps(&self, trial: &ServingTrial) -> String {
+        let plan = &trial.of.plan;
         let strict = self.target.with_reserve().share;
-        let why = match self.verdict {
-            ServingVerdict::Advised | ServingVerdict::KeepsTarget => {
-                let ahead = &self.ahead;
-                let what = match ahead.by {
-                    ServingPolicy::Forecast => "Scale by a forecast of the load",
-                    ServingPolicy::Reactive => "Scale on the requests in flight",
-                    ServingPolicy::Spot => "Run the replicas on spot, with on-demand behind them",
-                    _ => return format!("{}{}", self.constant_in_words(), self.price_of_keeping()),
-                };
-                return format!(
-                    "**{what}**: {}. At the end of the log that is {}.{}",
-                    ahead.setting,
-                    format::counted(u64::from(ahead.replicas_now), "replica", "replicas"),
-                    self.price_of_keeping()
-                );
-            }
-            ServingVerdict::NothingKeeps
-                if later.and_then(|row| row.earlier).is_some_and(|earlier| earlier.attained >= strict) =>
-            {
-                format!(
-                    "the cheapest setting served {} of the earlier requests in time, but none did if a fifth more came; {}",
-                    format::percent(strict),
-                    self.what_could_be_promised()
-                )
-            }
-            ServingVerdict::NothingKeeps if self.log.late_alone_share > 1.0 - strict => format!(
-                "{} of the earlier requests are late even on a replica that has nothing else to do: {}; {}",
-                format::percent(self.log.late_alone_share),
-                self.what_takes_longer(),
-                self.what_could_be_promised()
-            ),
-            ServingVerdict::NothingKeeps => format!(
-                "no setting served {} of the earlier requests in time; {}",
-                format::percent(strict),
-                self.what_could_be_promised()
-            ),
-            ServingVerdict::NothingKeepsNow => format!(
-                "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came{} (the nearest: {})",
-                held.best.in_words(),
-                format::percent(strict),
-                if self.standard == ServedStandard::Reactive { ", and is as good as the reactive rule" } else { "" },
+        let promised = || format::percent(strict);
+        if plan.figures.kept_when_chosen == Some(true) {
+            let good =
+                if self.standard == ServedStandard::Reactive { ", and is as good as the reactive rule" } else { "" };
+            return format!(
+                "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came{good} (the nearest: {})",
+                plan.words,
+                promised(),
                 format::percent(self.ahead.attained)
-            ),
-            ServingVerdict::TargetMissed => format!(
-                "the setting chosen on the earlier half ({}) served {attained} of the later requests in time, and {promised} are promised",
-                held.best.in_words()
-            ),
-            ServingVerdict::NoSaving if held.saving.value < 0.0 => format!(
-                "on the later half the setting chosen on the earlier one ({}) cost {} more than the policy “{}” ({attained} in time, and {})",
-                held.best.in_words(),
-                format::percent(-held.saving.value),
-                held.against.in_words(),
-                format::percent(self.policy(held.against).map_or(0.0, |row| row.later.attained))
-            ),
-            ServingVerdict::NoSaving => format!(
-                "on the later half the chosen setting ({}) saved {} of what the policy “{}” cost ({} to {}), which is too little or may be chance",
-                held.best.in_words(),
-                format::percent(held.saving.value),
-                held.against.in_words(),
-                format::percent(held.saving.low),
-                format::percent(held.saving.high)
-            ),
+            );
+        }
+        let why = if plan.figures.earlier.is_some_and(|earlier| earlier.attained >= strict) {
+            format!(
+                "the cheapest setting served {} of the earlier requests in time, but none did if a fifth more came",
+                promised()
+            )
+        } else if self.log.late_alone_share > 1.0 - strict {
+            format!(
+                "{} of the earlier requests are late even on a replica that has nothing else to do: {}",
+                format::percent(self.log.late_alone_share),
+                self.what_takes_longer()
+            )
+        } else {
+            format!("no setting served {} of the earlier requests in time", promised())
         };
-        let hint = match (self.verdict, self.standard) {
-            (ServingVerdict::NoSaving, ServedStandard::Reactive) => {
-                " `--standard target` looks for a cheaper setting that keeps the promise alone, also where reactive scaling serves more in time."
-            }
-            _ => "",
-        };
-        format!("**Change nothing**: {why}.{hint}")
+        format!("{why}; {}", self.what_could_be_promised())
     }
 
     /// A constant number that is advised: which is set, which was tested, and which were tried for both.
-    fn constant_in_words(&self) -> String {
-        let (held, ahead) = (&self.held_out, &self.ahead);
+    fn constant_in_words(&self, trial: &ServingTrial) -> String {
+        let ahead = &self.ahead;
         let tried = |tried: Option<[u32; 2]>| match tried {
             Some([fewest, most]) => format!(" from the numbers {fewest} to {most}"),
             None => String::new(),
         };
-        let tested = self.policy(held.best).map_or("", |row| row.setting.as_str());
         format!(
-            "**Keep the number of replicas constant**: {}, chosen on the whole log{}. Tested on the later half was {tested}, chosen in the same way on the earlier half{}.",
+            "**Keep the number of replicas constant**: {}, chosen on the whole log{}. Tested on the later half was {}, chosen in the same way on the earlier half{}.",
             ahead.setting,
             tried(ahead.constants_tried),
-            tried(held.constants_tried)
+            trial.of.plan.figures.setting,
+            tried(self.constants_tried)
         )
-    }
-
-    /// Rules that look at no later request, kept the target on the later half and cost less there than the constant number that is advised, in a sentence; nothing where another policy is.
-    pub(super) fn cheaper_in_words(&self) -> Option<String> {
-        let held = &self.held_out;
-        let best = self.policy(held.best).filter(|_| self.is_advised() && held.best == ServingPolicy::Constant)?;
-        let known = [ServingPolicy::ReactiveMatched, ServingPolicy::Hindsight];
-        let cheaper: Vec<String> = held
-            .by
-            .iter()
-            .filter(|row| row.by != held.best && !known.contains(&row.by))
-            .filter(|row| row.keeps && row.later.cost < best.later.cost)
-            .map(|row| {
-                format!(
-                    "{} ({} in time for {})",
-                    row.what,
-                    format::percent(row.later.attained),
-                    self.amount(row.later.cost)
-                )
-            })
-            .collect();
-        Some(if cheaper.is_empty() {
-            "No other rule that knows the past alone kept the target on the later half for less.".to_owned()
-        } else {
-            format!(
-                "Cheaper on the later half, with the target kept: {}. What is advised was chosen before that half was looked at.",
-                cheaper.join("; ")
-            )
-        })
-    }
-
-    /// What stays where nothing is to be changed, and what it costs, in a sentence; nothing where something is advised.
-    pub(super) fn standing_in_words(&self) -> Option<String> {
-        let row = self.policy(self.held_out.against).filter(|_| !self.is_advised())?;
-        Some(format!(
-            "What runs today stays; the policy “{}” ({}) stands for it here: {} an hour on the later half, with {} in time.",
-            row.what,
-            row.setting,
-            self.amount(row.later.cost / self.later_hours()),
-            format::percent(row.later.attained)
-        ))
     }
 
     /// What could be promised instead, where nothing keeps the target.
@@ -255,111 +235,70 @@ impl ServingAnswer {
         ttft.into_iter().chain(tpot).collect::<Vec<_>>().join("; ")
     }
 
-    /// What it costs that the target is kept where another policy missed it, as a sentence; nothing where it was advised for its cost.
-    fn price_of_keeping(&self) -> String {
-        let held = &self.held_out;
-        let other = self.policy(held.against).filter(|_| self.verdict == ServingVerdict::KeepsTarget);
-        other.map_or_else(String::new, |other| {
-            format!(
-                " On the later half it cost {} an hour ({}) {} than the policy “{}”, which served {} in time and so missed the target.",
-                self.amount(held.saving_per_h.value.abs()),
-                format::percent(held.saving.value.abs()),
-                if held.saving.value < 0.0 { "more" } else { "less" },
-                other.what,
-                format::percent(other.later.attained)
-            )
-        })
-    }
-
-    /// The same as every plan recommends; `None` where it is not advised.
-    pub(super) fn recommend(&self) -> Option<Recommendation> {
-        if !self.is_advised() {
-            return None;
+    /// What it costs that the target is kept where the baseline missed it, as a sentence; nothing where that kept it.
+    fn price_of_keeping(&self, trial: &ServingTrial) -> String {
+        let baseline = &trial.of.baseline;
+        if !keeps_more(trial, &self.beside) {
+            return String::new();
         }
-        let held = &self.held_out;
-        let other = self.policy(held.against)?;
-        let hours = self.later_hours();
-        let unit = match self.replica.currency {
-            Some(_) => format!("{} an hour", self.unit()),
-            None => "replicas".to_owned(),
-        };
-        let cost = held.saving_per_h.negated();
-        let mut effects = vec![
-            Effect::of("Cost of the replicas on the later half", &unit, &cost, &held.interval),
-            Effect {
-                what: "Requests served in time on the later half".to_owned(),
-                unit: "points".to_owned(),
-                change: 100.0 * held.more_in_time.value,
-                low: Some(100.0 * held.more_in_time.low),
-                high: Some(100.0 * held.more_in_time.high),
-                interval: held.interval.clone(),
-            },
-        ];
-        if self.verdict == ServingVerdict::KeepsTarget {
-            // The reason first.
-            effects.reverse();
+        format!(
+            " On the later half it cost {} ({}) {} than the policy “{}”, which served {} in time and so missed the target.",
+            amount(trial, trial.saved.value.abs()),
+            format::percent(trial.saving.value.abs()),
+            if trial.saving.value < 0.0 { "more" } else { "less" },
+            baseline.words,
+            format::percent(baseline.figures.later.attained)
+        )
+    }
+}
+
+/// What is advised.
+pub(super) fn change(trial: &ServingTrial, body: &ServingBody) -> Change {
+    let mut effects = vec![trial.effect("Cost of the replicas on the later half")];
+    effects.extend(body.beside.iter().find(|row| row.by == trial.roles.baseline).map(|row| {
+        let [change, low, high] =
+            [row.more_in_time.value, row.more_in_time.low, row.more_in_time.high].map(|of| 100.0 * of);
+        Effect {
+            what: "Requests served in time on the later half".to_owned(),
+            unit: "points".to_owned(),
+            change,
+            low: Some(low),
+            high: Some(high),
+            interval: trial.interval.clone(),
         }
-        let grown = self.sensitivity.iter().find(|row| row.what.starts_with("20 %"));
-        // A trace of spot begins with the log, so one hour of it was tried.
-        let firm = self.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
-        let confidence = match (firm, hours >= DAYS_H) {
-            (true, true) => Confidence::High,
-            (true, false) => Confidence::Medium,
-            (false, _) => Confidence::Low,
-        };
-        let naive = self.policy(ServingPolicy::Peak);
-        Some(Recommendation {
-            plan: "serving".to_owned(),
-            action: self.action.clone(),
-            effects,
-            against: other.what.clone(),
-            basis: Basis::LaterDays,
-            regret: held.least_found.map(|least| Regret {
-                oracle: "the cheapest that was found to keep the target, with hindsight".to_owned(),
-                oracle_change: (least - other.later.cost) / hours,
-                naive_change: naive.map(|row| (row.later.cost - other.later.cost) / hours),
-                naive: naive.map(|row| row.what.clone()),
-            }),
-            harmed: Vec::new(),
-            confidence,
-            risk: format!(
-                "The log is {} long: it says nothing of hours, days and weeks that it does not hold.{}",
-                format::duration(self.log.hours * 3600.0),
-                if self.ahead.hedge.is_some() { " Of the trace of spot, no more than that was tried." } else { "" }
-            ),
-            assumptions: self.notes.clone(),
-            holds_until: format!(
-                "until the service, the lengths of requests or the prices change: make the plan again then, and when the load leaves {} to {} replicas at full use.",
-                format::float(self.log.mean_load / 1.5, 1),
-                format::float(self.log.mean_load * 1.5, 1)
-            ),
-            apply: "`--emit-to FOLDER` writes it for KEDA and SkyServe; put in the names of the deployment and of its metrics.".to_owned(),
-            command: None,
-            undo: "`kubectl delete -f keda-scaledobject.yaml` leaves the deployment with the replicas that it has then; `kubectl scale` sets them. A SkyServe service goes back with `sky serve update` and the file that it had.".to_owned(),
-        })
+    }));
+    // Where the target is kept for the first time, that is the reason.
+    if keeps_more(trial, &body.beside) {
+        effects.reverse();
     }
-
-    /// Hours of the later half.
-    pub(super) fn later_hours(&self) -> f64 {
-        self.policy(self.held_out.best).map_or(1.0, |row| {
-            let score = row.later;
-            if score.mean_replicas > 0.0 { (score.on_demand_h + score.spot_h) / score.mean_replicas } else { 1.0 }
-        })
-    }
-
-    /// What more requests do, in a sentence.
-    pub(super) fn grown_in_words(&self) -> String {
-        let rows = self.sensitivity.iter().filter(|row| row.what.ends_with("more requests"));
-        let told: Vec<String> = rows
-            .map(|row| {
-                format!(
-                    "with {}, {} are in time for {}",
-                    row.what,
-                    format::percent(row.attained),
-                    self.amount(row.cost)
-                )
-            })
-            .collect();
-        format!("As it was set before the split: {}.", told.join("; "))
+    let grown = body.sensitivity.iter().find(|row| row.what.starts_with("20 %"));
+    // A trace of spot begins with the log, so one hour of it was tried.
+    let is_firm = body.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
+    let doubt = format!(
+        "The log is {} long: it says nothing of hours, days and weeks that it does not hold.{}",
+        format::duration(body.log.hours * 3600.0),
+        if body.ahead.hedge.is_some() { " Of the trace of spot, no more than that was tried." } else { "" }
+    );
+    Change {
+        plan: "serving",
+        effects,
+        against: trial.of.baseline.words.clone(),
+        basis: Basis::LaterDays,
+        regret: trial
+            .regret("the cheapest that was found to keep the target, with hindsight or without", &trial.of.naive.words),
+        harmed: Vec::new(),
+        sure: Assurance::lowered(confidence(trial, is_firm, !is_firm), Vec::new(), &doubt),
+        risk: trial.risk(&doubt),
+        assumed: vec!["The requests to come are like those of the log.".to_owned()],
+        holds_until: format!(
+            "until the service, the lengths of requests or the prices change: make the plan again then, and when the load leaves {} to {} replicas at full use.",
+            format::float(body.log.mean_load / 1.5, 1),
+            format::float(body.log.mean_load * 1.5, 1)
+        ),
+        apply:
+            "`--emit-to FOLDER` writes it for KEDA and SkyServe; put in the names of the deployment and of its metrics."
+                .to_owned(),
+        command: None,
+        undo: "`kubectl delete -f keda-scaledobject.yaml` leaves the deployment with the replicas that it has then; `kubectl scale` sets them. A SkyServe service goes back with `sky serve update` and the file that it had.",
     }
 }

@@ -131,15 +131,9 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let replica = ServingReplica {
-            name: String::new(),
-            gpus: 1,
-            start_s: 90.0,
-            offer: None,
-            gpu: None,
-            currency: None,
             on_demand_per_h: Some(3.75),
-            spot_per_h: None,
             reserved: vec![(12.0, 2.25), (1.0, 4.0)],
+            ..ServingReplica::default()
         };
         let wanted = [3, 3, 5, 5, 3, 3, 5, 3, 5, 3];
         let rows: Vec<(Option<f64>, u32)> =

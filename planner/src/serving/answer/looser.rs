@@ -15,6 +15,7 @@ use super::super::heldout::{ServingSplit, is_enough};
 use super::super::target::ServingTarget;
 use super::{Moments, ServingLogFigures, planned};
 use crate::error::Result;
+use crate::plan::verdict::Verdict;
 
 /// How many times the least time is tried.
 const TIMES: [f64; 6] = [1.0, 1.2, 1.5, 2.0, 3.0, 5.0];
@@ -100,7 +101,7 @@ fn search(
 pub(super) fn looser(
     case: &ServingCase<'_>,
     split: &ServingSplit,
-    told: &Moments,
+    told: &Moments<'_>,
     log: &ServingLogFigures,
 ) -> Result<Option<ServingLooser>> {
     let (first, both) = (steps(case.target, log, false), steps(case.target, log, true));
@@ -108,7 +109,7 @@ pub(super) fn looser(
     let both: Vec<ServingTarget> = both.into_iter().filter(|target| !first.contains(target)).collect();
     let with = |target: ServingTarget| ServingCase { target, ..*case };
     search([&first, &both], &|target| is_enough(&with(target), split.earlier()), &|target| {
-        Ok(planned(&with(target), split, told, 0)?.verdict.is_advised())
+        Ok(planned(&with(target), split, told)?.verdict == Verdict::Advised)
     })
 }
 
@@ -122,21 +123,7 @@ mod tests {
         {
             assert!((rounded_up(seconds) - of).abs() < 1e-9, "{seconds} is {}", rounded_up(seconds));
         }
-        let log = ServingLogFigures {
-            requests: 0,
-            from: String::new(),
-            to: String::new(),
-            hours: 0.0,
-            requests_per_s: 0.0,
-            mean_input: 0.0,
-            mean_output: 0.0,
-            mean_load: 0.0,
-            most_load: 0.0,
-            too_large: 0,
-            late_alone_share: 0.0,
-            least_ttft_s: 16.43,
-            least_tpot_s: 0.022,
-        };
+        let log = ServingLogFigures { least_ttft_s: 16.43, least_tpot_s: 0.022, ..ServingLogFigures::default() };
         let written = |asked: &str, both: bool| -> Vec<String> {
             let asked = ServingTarget::parse(asked);
             asked.map(|asked| steps(asked, &log, both).iter().map(ServingTarget::written).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The same test at several splits, and what the chosen policy did beside each reactive rule.
+//! The same test at several splits.
 //!
 //! The later half is cut into windows of equal length. Before each, everything is chosen anew on all requests that came until then, as who plans every so often would, and is reported on
 //! that window alone. One split may be luck; the sums over all windows are less so.
@@ -13,23 +13,9 @@ use super::super::heldout::{ServingPolicy, ServingSplit, choose};
 use super::Moments;
 use super::advise::setting;
 use crate::error::{Error, Result};
-use crate::replay::compare::IntervalEstimate;
 
 /// Fewest slots of a window.
 const LEAST_SLOTS: i64 = 4;
-
-/// What the chosen policy did beside a reactive rule.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ServingReferenceRow {
-    /// Which rule.
-    pub by: ServingPolicy,
-    /// Whether that kept the target with its reserve where it was chosen.
-    pub kept_when_chosen: bool,
-    /// What the chosen policy saved of its cost on the later half, a share.
-    pub saving: IntervalEstimate,
-    /// Share of the later requests that the chosen policy served in time beyond it.
-    pub more_in_time: IntervalEstimate,
-}
 
 /// A window of the later half: chosen before it, reported on it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -81,7 +67,7 @@ impl ServingWindowSum {
 pub(super) fn windows(
     case: &ServingCase<'_>,
     split: &ServingSplit,
-    told: &Moments,
+    told: &Moments<'_>,
     count: u32,
 ) -> Result<Vec<ServingWindowRow>> {
     let (from, to) = split.later();

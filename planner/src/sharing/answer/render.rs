@@ -2,7 +2,7 @@
 //!
 //! O(policies + job types). Worked example: 0.9-quantile slowdown 1.38 beside an SLO of 1.5 is shown as 1.38.
 
-use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Report, ReportTable, Section, format};
 
 use tracecast_predictors::interference::share::in_words;
 
@@ -11,7 +11,8 @@ use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
-use crate::own_files::left_in_words;
+use crate::plan::emit::own::left_in_words;
+use crate::plan::tell;
 
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
@@ -91,24 +92,9 @@ impl SharingPlan {
     }
 
     fn tested_section(&self, measured: usize) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             format!("{} later jobs on {} {} GPUs", format::count(self.later_jobs as u64), self.gpus, self.gpu_type),
-            vec![
-                Column::text("Policy"),
-                Column::number("Couples"),
-                Column::number("Of these kept"),
-                Column::number("Mean wait"),
-                Column::number("95 % wait"),
-                Column::number("Mean delay"),
-                Column::text("Change, 95 %"),
-                Column::number("Jobs that share"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("Over the SLO"),
-                Column::number("End later"),
-                Column::number("Failed"),
-                Column::number("Taken out"),
-                Column::number("GPUs instead"),
-            ],
+            "Policy | #Couples | #Of these kept | #Mean wait | #95 % wait | #Mean delay | Change, 95 % | #Jobs that share | #Slowdown, 0.9 | #Over the SLO | #End later | #Failed | #Taken out | #GPUs instead",
         );
         for tried in &self.tried {
             table.rows.push(vec![
@@ -128,15 +114,9 @@ impl SharingPlan {
                 Cell::opt(tried.gpus_instead, |gpus| Cell::Int(i64::from(gpus))),
             ]);
         }
-        let mut kinds = ReportTable::new(
+        let mut kinds = tell::table(
             "Job types, under the rule in one class as it was tested",
-            vec![
-                Column::text("Job type"),
-                Column::number("Later jobs"),
-                Column::number("Mean delay alone"),
-                Column::number("As planned"),
-                Column::number("Slowdown, 0.9"),
-            ],
+            "Job type | #Later jobs | #Mean delay alone | #As planned | #Slowdown, 0.9",
         );
         let mut order: Vec<_> = self.by_job_type.iter().collect();
         // Who loses most comes first.
@@ -192,16 +172,9 @@ impl SharingPlan {
     }
 
     fn to_set(&self) -> Section {
-        let mut classes = ReportTable::new(
+        let mut classes = tell::table(
             "Classes from now on",
-            vec![
-                Column::text("Class"),
-                Column::number("Share of GPU time"),
-                Column::number("Own GPUs"),
-                Column::text("In Slurm"),
-                Column::number("Slowdown, 0.9"),
-                Column::text("Job types"),
-            ],
+            "Class | #Share of GPU time | #Own GPUs | In Slurm | #Slowdown, 0.9 | Job types",
         );
         for of in &self.classes {
             classes.rows.push(vec![
@@ -218,17 +191,9 @@ impl SharingPlan {
         } else {
             (&self.not_advised, "Couples that would share, the best first: not advised")
         };
-        let mut couples = ReportTable::new(
+        let mut couples = tell::table(
             title,
-            vec![
-                Column::text("Job type"),
-                Column::text("Beside"),
-                Column::number("Progress"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("Does not fit"),
-                Column::text("Within the limits"),
-                Column::text("Rests on"),
-            ],
+            "Job type | Beside | #Progress | #Slowdown, 0.9 | #Does not fit | Within the limits | Rests on",
         );
         let mut order: Vec<_> = told.iter().collect();
         order.sort_by(|a, b| b.expected_progress.total_cmp(&a.expected_progress));

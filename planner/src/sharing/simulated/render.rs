@@ -9,6 +9,7 @@ use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::{SharedReplayAnswer, SharedReplayOutcome, groups};
 use crate::one_gpu::{LEAST_NAMED, USUAL_WAIT_MS, mostly_drawn};
+use crate::plan::tell;
 
 impl SharedReplayAnswer {
     /// The answer as a report.
@@ -161,29 +162,13 @@ impl SharedReplayAnswer {
     }
 
     fn policies_section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             format!(
                 "{} on {}",
                 format::counted(self.scored_jobs as u64, "job", "jobs"),
                 format::counted(u64::from(self.gpus), "GPU", "GPUs")
             ),
-            vec![
-                Column::text("Policy"),
-                Column::number("Mean wait"),
-                Column::number("Median wait"),
-                Column::number("95 % wait"),
-                Column::number("Mean time to end"),
-                Column::text("Change, 95 %"),
-                Column::number("GPU-hours"),
-                Column::number("Jobs that shared"),
-                Column::number("Slowdown, mean"),
-                Column::number("Slowdown, 0.9"),
-                Column::number("Over the SLO"),
-                Column::number("End later"),
-                Column::number("Failed for memory"),
-                Column::number("Paused hours"),
-                Column::number("Taken out"),
-            ],
+            "Policy | #Mean wait | #Median wait | #95 % wait | #Mean time to end | Change, 95 % | #GPU-hours | #Jobs that shared | #Slowdown, mean | #Slowdown, 0.9 | #Over the SLO | #End later | #Failed for memory | #Paused hours | #Taken out",
         );
         for of in &self.policies {
             let change = &of.mean_jct_change_s;

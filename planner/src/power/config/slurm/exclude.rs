@@ -7,10 +7,10 @@
 
 use tracecast_analytics::report::quote::is_slurm_value;
 
-use super::super::nodes::{Nodes, deal, expand, first, fold, pieces};
 use super::super::refuse;
 use super::{COUNTS, EACH_COMMA, Work};
 use crate::error::{Error, Result};
+use crate::plan::emit::slurm::hosts::{Nodes, deal, expand, first, fold, parts, pieces};
 use crate::power::plan::PowerPlan;
 
 /// `count` of `nodes` as pieces without a comma, each with its share.
@@ -43,7 +43,7 @@ impl Work<'_> {
         let (mut counted, mut whole) = self.excluded(&before);
         for list in counted.iter().map(|(list, _)| list).chain(&whole) {
             if let Err(what) = expand(list) {
-                let line = self.conf.line_of("SuspendExcNodes").unwrap_or(0) as u64;
+                let line = self.original.line_of("SuspendExcNodes").map_or(0, |line| line.number) as u64;
                 let what = format!("SuspendExcNodes: {what}; Slurm ignores all of it, so mend or remove it first");
                 return Err(Error::file(self.options.conf_name.clone(), line, what));
             }
@@ -60,11 +60,12 @@ impl Work<'_> {
             if keep == 0 {
                 continue;
             }
-            if keep >= free.len() {
+            // All of them stay, however many names there are.
+            if keep >= free.len().min(pool.plan.total_nodes as usize) {
                 told.push(format!(
                     "pool {}: it never sleeps, as it shall keep {keep} idle nodes and has {}",
                     pool.plan.name,
-                    free.len()
+                    free.len().min(pool.plan.total_nodes as usize)
                 ));
                 named.extend(free);
             } else if self.version < COUNTS {
@@ -132,24 +133,9 @@ impl Work<'_> {
     /// What a `SuspendExcNodes` says: sets with a number, and sets all of which are excluded.
     fn excluded(&self, text: &str) -> (Vec<(String, usize)>, Vec<String>) {
         let (mut counted, mut whole, mut set) = (Vec::new(), Vec::new(), String::new());
-        let mut open = 0usize;
-        let mut parts: Vec<String> = vec![String::new()];
-        for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
-            match letter {
-                '[' => open += 1,
-                ']' => open = open.saturating_sub(1),
-                ',' if open == 0 => {
-                    parts.push(String::new());
-                    continue;
-                }
-                _ => {}
-            }
-            if let Some(part) = parts.last_mut() {
-                part.push(letter);
-            }
-        }
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            let (list, count) = part.split_once(':').map_or((part.as_str(), None), |(list, count)| (list, Some(count)));
+        let bare: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+        for part in parts(&bare, ['[', ']']).filter(|part| !part.is_empty()) {
+            let (list, count) = part.split_once(':').map_or((part, None), |(list, count)| (list, Some(count)));
             if !set.is_empty() {
                 set.push(',');
             }

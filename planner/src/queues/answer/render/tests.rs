@@ -10,6 +10,7 @@ use super::super::super::search::tests::{request, uneven};
 use super::super::super::setup::QueueChange;
 use super::super::QueuesAblation;
 use super::*;
+use crate::plan::verdict::Verdict;
 use crate::replay::growth::Growth;
 
 #[test]
@@ -122,7 +123,7 @@ fn nodes_that_were_there_long_before_are_not_those_of_now() {
     };
     let answer = of(&loaded);
     let held = &answer.held_out;
-    assert!(answer.followed && held.nodes == 2 && held.nodes_change);
+    assert!(answer.is_followed() && held.nodes == 2 && held.nodes_change);
     // At most four times as many.
     assert!(held.nodes_instead.is_some_and(|nodes| (3..=8).contains(&nodes)), "{:?}", held.nodes_instead);
     let told = "instead of 2, both counted when the last job comes, as the number changes over the record.";
@@ -140,7 +141,7 @@ fn nodes_that_were_there_long_before_are_not_those_of_now() {
 #[test]
 fn what_is_not_followed_is_not_called_chosen() {
     let mut answer = plan(Sharing::OnePool, None);
-    answer.followed = false;
+    answer.verdict = Verdict::NoSaving;
     let verdicts = |answer: &QueuesAnswer| -> Vec<String> {
         let tried = answer.tried();
         let tables = tried.blocks.iter().filter_map(|block| match block {
@@ -154,6 +155,6 @@ fn what_is_not_followed_is_not_called_chosen() {
     assert_eq!([has(&answer, "chosen"), has(&answer, "not followed"), has(&answer, "kept")], [0, 1, 1]);
     let said = answer.report().summary.join(" ");
     assert!(said.contains("What was best on the earlier jobs: no shares ("), "{said}");
-    answer.followed = true;
+    answer.verdict = Verdict::Advised;
     assert_eq!([has(&answer, "chosen"), has(&answer, "not followed"), has(&answer, "kept")], [1, 0, 0]);
 }

@@ -1,14 +1,20 @@
-//! Files that plans emit: what of a site may stand in them, tables and tasks. How names are quoted in each is `tracecast_analytics::report::quote`'s.
+//! Files that plans emit, a module a system: [Slurm](slurm), [Kubernetes](kubernetes) and [Karpenter](karpenter), and [patches](own) to files that a site has. Here stands what of a site may be in them, tables, tasks and objects. How names are quoted in
+//! each is `tracecast_analytics::report::quote`'s.
 //!
 //! O(length). Worked example: the jobs `Big run` and `…` are the tasks `big-run` and `job-2`.
+
+pub mod karpenter;
+pub mod kubernetes;
+pub mod own;
+pub mod slurm;
 
 use serde_json::Value;
 use tracecast_analytics::report::format;
 use tracecast_analytics::report::markup::{csv_text, printable};
 pub use tracecast_analytics::report::quote::comments;
 
-use super::slug::slug;
 use crate::error::{Error, Result};
+use crate::slug::slug;
 use crate::yaml::stream;
 
 /// A file that a plan emits: its name and content.

@@ -8,6 +8,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::GPU_RESOURCE;
+use super::kubernetes::object;
+
 /// The file of node pools.
 pub const POOLS: &str = "karpenter-nodepools.yaml";
 
@@ -16,8 +19,8 @@ pub const POOLS: &str = "karpenter-nodepools.yaml";
 pub struct NodePool {
     /// Its name.
     pub name: String,
-    /// The greater, the sooner it is tried: from 1 to 100.
-    pub weight: u32,
+    /// The greater, the sooner it is tried: from 1 to 100, if that counts.
+    pub weight: Option<u32>,
     /// Whether its nodes are spot.
     pub spot: bool,
     /// What its nodes must be, beside that: [`within`].
@@ -30,6 +33,10 @@ pub struct NodePool {
     pub stays: bool,
     /// The kind of class of its nodes.
     pub class: NodeClass,
+    /// After how long empty nodes go, such as `5m`.
+    pub empty_after: String,
+    /// How many may go at once; any number if none.
+    pub budgets: Vec<Value>,
 }
 
 /// What stands where only the site can say what belongs there.
@@ -112,17 +119,16 @@ impl NodePool {
         if self.stays {
             nodes.insert("expireAfter".to_owned(), Value::from("Never"));
         }
-        let mut spec = json!({
-            "weight": self.weight,
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"},
-            "template": {"spec": nodes},
-        });
-        if let (Some(gpus), Some(spec)) = (self.gpus, spec.as_object_mut()) {
-            let limits: Map<String, Value> =
-                [("nvidia.com/gpu".to_owned(), Value::from(gpus.to_string()))].into_iter().collect();
-            spec.insert("limits".to_owned(), limits.into());
+        let mut disruption = json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": self.empty_after});
+        if let (false, Some(fields)) = (self.budgets.is_empty(), disruption.as_object_mut()) {
+            fields.insert("budgets".to_owned(), self.budgets.clone().into());
         }
-        json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": self.name}, "spec": spec})
+        let mut spec = json!({"disruption": disruption, "template": {"spec": nodes}});
+        if let Some(spec) = spec.as_object_mut() {
+            spec.extend(self.weight.map(|weight| ("weight".to_owned(), weight.into())));
+            spec.extend(self.gpus.map(|gpus| ("limits".to_owned(), json!({GPU_RESOURCE: gpus.to_string()}))));
+        }
+        object("karpenter.sh/v1", "NodePool", &self.name, &spec)
     }
 }
 
@@ -134,13 +140,15 @@ mod tests {
     fn the_worked_example() {
         let pool = NodePool {
             name: "a".to_owned(),
-            weight: 100,
+            weight: Some(100),
             spot: true,
             requirements: vec![within("topology.kubernetes.io/zone", ["us-east-1a"])],
             gpus: Some(16),
             taint: Some("x.dev/job"),
             stays: true,
             class: NodeClass::of(Some("aws")),
+            empty_after: "5m".to_owned(),
+            budgets: Vec::new(),
         };
         let object = pool.object();
         let nodes = &object["spec"]["template"]["spec"];
@@ -156,6 +164,8 @@ mod tests {
             taint: None,
             stays: false,
             class: NodeClass::of(Some("azure")),
+            weight: None,
+            budgets: vec![json!({"nodes": "2"})],
             ..pool
         };
         let unknown = NodePool { class: NodeClass::of(Some("here")), ..bare.clone() }.object();
@@ -168,6 +178,8 @@ mod tests {
         let bare = bare.object();
         let nodes = &bare["spec"]["template"]["spec"];
         assert_eq!(nodes["requirements"][0]["values"], json!(["on-demand"]));
+        assert!(bare["spec"]["weight"].is_null() && object["spec"]["weight"] == 100);
+        assert_eq!(bare["spec"]["disruption"]["budgets"], json!([{"nodes": "2"}]));
         assert!(bare["spec"]["limits"].is_null() && nodes["taints"].is_null() && nodes["expireAfter"].is_null());
         assert_eq!(nodes["nodeClassRef"]["kind"], "AKSNodeClass");
     }

@@ -4,17 +4,25 @@
 
 use std::collections::BTreeSet;
 
-use super::SlurmFiles;
-use crate::replay::input::is_of_type;
+use tracecast_analytics::report::format;
+use tracecast_replay::input::is_of_type;
+
+use super::hosts::parts;
+use super::{Conf, ConfLine, SlurmFiles};
+use crate::emit::own::OwnFile;
+use crate::error::{Error, Result};
 
 /// A resource of a node: `gpu:a100:8(S:0-1)` is 8 of the type `a100`.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Gres<'l> {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Gres<'l> {
     /// As it is written.
-    pub(crate) written: &'l str,
-    pub(crate) name: &'l str,
-    pub(crate) gpu_type: Option<&'l str>,
-    pub(crate) count: u32,
+    pub written: &'l str,
+    /// What kind it is, such as `gpu` or `shard`.
+    pub name: &'l str,
+    /// Its type, if it has one.
+    pub gpu_type: Option<&'l str>,
+    /// How many there are.
+    pub count: u32,
 }
 
 impl<'l> Gres<'l> {
@@ -30,45 +38,41 @@ impl<'l> Gres<'l> {
     }
 
     /// Those of a list, in whose parentheses a comma may stand.
-    pub(crate) fn list(text: &'l str) -> Vec<Self> {
-        let mut depth = 0;
-        let parts = text.split(|letter| {
-            depth += i32::from(letter == '(') - i32::from(letter == ')');
-            letter == ',' && depth == 0
-        });
-        parts.filter(|part| !part.is_empty()).map(Self::of).collect()
+    pub fn list(text: &'l str) -> Vec<Self> {
+        parts(text, ['(', ')']).filter(|part| !part.is_empty()).map(Self::of).collect()
     }
 
     /// Types of the GPUs of a list; empty of those that have none.
-    pub(crate) fn gpu_types(text: &str) -> BTreeSet<String> {
+    pub fn gpu_types(text: &str) -> BTreeSet<String> {
         let gpus = Gres::list(text).into_iter().filter(Gres::is_gpu);
         gpus.map(|one| one.gpu_type.unwrap_or_default().to_owned()).collect()
     }
 
-    pub(crate) fn is_gpu(&self) -> bool {
+    /// Whether it is a GPU.
+    pub fn is_gpu(&self) -> bool {
         self.name.eq_ignore_ascii_case("gpu")
     }
 }
 
 /// A line of nodes that have GPUs of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NodeLine {
+pub struct NodeLine {
     /// Its file.
-    pub(crate) file: usize,
+    pub file: usize,
     /// The nodes, as they are written.
-    pub(crate) nodes: String,
+    pub nodes: String,
     /// Their `Gres`, as it is written.
-    pub(crate) gres: String,
+    pub gres: String,
     /// GPUs of each.
-    pub(crate) gpus: u32,
+    pub gpus: u32,
 }
 
 impl NodeLine {
     /// The lines whose GPUs are of a type, or of none where no line names one. Those that cannot be changed for it are told.
-    pub(crate) fn with_gpus(files: &mut SlurmFiles<'_>, gpu: &str) -> Vec<Self> {
+    pub fn with_gpus(files: &mut SlurmFiles<'_>, gpu: &str) -> Vec<Self> {
         let mut lines: Vec<(usize, String, String)> = Vec::new();
         for (file, (_, conf)) in files.files.iter().enumerate() {
-            let of = |line| Some((file, conf.get(line, "NodeName")?.to_owned(), conf.get(line, "Gres")?.to_owned()));
+            let of = |line: &ConfLine| Some((file, line.get("NodeName")?.to_owned(), line.get("Gres")?.to_owned()));
             lines.extend(conf.lines().iter().filter_map(of));
         }
         let all: BTreeSet<String> = lines.iter().flat_map(|(_, _, gres)| Gres::gpu_types(gres)).collect();
@@ -100,6 +104,32 @@ impl NodeLine {
         }
         found
     }
+}
+
+/// Checks that some of Slurm's files have nodes with GPUs, before a plan is made for them.
+///
+/// # Errors
+/// If none has.
+pub fn check_gpus(files: &[OwnFile]) -> Result<()> {
+    let editing = SlurmFiles::of(files);
+    let has_gpus = |conf: &Conf| {
+        let nodes = conf.lines().iter().filter(|line| line.get("NodeName").is_some());
+        nodes.filter_map(|line| line.get("Gres")).any(|gres| Gres::list(gres).iter().any(Gres::is_gpu))
+    };
+    if editing.files.is_empty() || editing.files.iter().any(|(_, conf)| has_gpus(conf)) {
+        return Ok(());
+    }
+    let all: Vec<String> = editing
+        .files
+        .iter()
+        .map(|(file, conf)| {
+            format!("{} ({})", file.name, format::counted(conf.text().lines().count() as u64, "line", "lines"))
+        })
+        .collect();
+    Err(Error::NotEmitted(format!(
+        "no line of {} has NodeName and GPUs in its Gres, such as NodeName=n[1-4] Gres=gpu:a100:8; name the slurm.conf that has the nodes with GPUs, or the file that it includes for them",
+        all.join(", ")
+    )))
 }
 
 #[cfg(test)]

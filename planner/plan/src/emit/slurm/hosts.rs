@@ -1,4 +1,4 @@
-//! Sets of nodes, written as Slurm's host lists.
+//! Sets of nodes, written as Slurm's host lists, and how many of each are meant.
 //!
 //! Expanding and writing is [`tracecast_analytics::ingest::slurm::hostlist`]; here lies what a configuration needs beyond: sets that are bounded, and
 //! a set cut into pieces that hold no comma, as Slurm from 23.02 on cuts `SuspendExcNodes` at every comma, those in brackets included
@@ -14,10 +14,13 @@ use tracecast_analytics::ingest::slurm::hostlist;
 const MOST: usize = 1_000_000;
 
 /// Names of nodes.
-pub(super) type Nodes = BTreeSet<String>;
+pub type Nodes = BTreeSet<String>;
 
-/// The nodes that a host list stands for; the error says what is wrong with it.
-pub(super) fn expand(list: &str) -> Result<Nodes, String> {
+/// The nodes that a host list stands for.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn expand(list: &str) -> Result<Nodes, String> {
     let names = hostlist::expand(list.trim(), MOST).map_err(|failure| match failure {
         hostlist::HostlistError::Syntax => format!("`{list}` is no host list (for example n[1-16,20])"),
         hostlist::HostlistError::TooMany => format!("`{list}` stands for more than {MOST} nodes"),
@@ -35,63 +38,62 @@ fn named(byte: u8) -> bool {
 }
 
 /// The host list of `nodes`.
-pub(super) fn fold(nodes: &Nodes) -> String {
+pub fn fold(nodes: &Nodes) -> String {
     hostlist::compress(&nodes.iter().collect::<Vec<_>>())
 }
 
 /// The first `count` of `nodes`, in the order of their numbers.
-pub(super) fn first(nodes: &Nodes, count: usize) -> Nodes {
+pub fn first(nodes: &Nodes, count: usize) -> Nodes {
     let in_order = hostlist::expand(&fold(nodes), MOST).unwrap_or_default();
     in_order.into_iter().take(count).collect()
 }
 
+/// The names that a line gives nodes, in its own order; what is no host list is one name.
+pub fn names(text: &str) -> Vec<String> {
+    hostlist::expand(text, MOST).unwrap_or_else(|_| vec![text.to_owned()])
+}
+
+/// Names as a list that stands for them in this order.
+pub fn list(names: &[String]) -> String {
+    let short = hostlist::compress(names);
+    let same = hostlist::expand(&short, MOST).is_ok_and(|found| found == names);
+    if same { short } else { names.join(",") }
+}
+
+/// The parts of a list, at commas that stand in no brackets.
+pub fn parts(text: &str, [open, close]: [char; 2]) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |letter| {
+        depth = (depth + i32::from(letter == open) - i32::from(letter == close)).max(0);
+        letter == ',' && depth == 0
+    })
+}
+
 /// `nodes` in pieces without a comma, with their sizes.
-pub(super) fn pieces(nodes: &Nodes) -> Vec<(String, usize)> {
-    let list = fold(nodes);
-    let (mut parts, mut before, mut inside, mut part) = (Vec::new(), String::new(), false, String::new());
-    let mut ended: Vec<String> = Vec::new();
-    // At most one bracket a name, nothing nested: that is how host lists are written here.
-    for letter in list.chars() {
-        match letter {
-            '[' => {
-                before = std::mem::take(&mut part);
-                inside = true;
-            }
-            ']' => {
-                ended.push(std::mem::take(&mut part));
-                inside = false;
-            }
-            ',' if inside => ended.push(std::mem::take(&mut part)),
-            ',' => close(&mut parts, &mut before, &mut ended, &mut part),
-            letter => part.push(letter),
-        }
+pub fn pieces(nodes: &Nodes) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for part in parts(&fold(nodes), ['[', ']']).filter(|part| !part.is_empty()) {
+        // At most one bracket a name, nothing nested: that is how host lists are written here.
+        let Some((before, (inside, after))) =
+            part.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
+        else {
+            found.push(part.to_owned());
+            continue;
+        };
+        found.extend(inside.split(',').map(|number| match number.contains('-') {
+            true => format!("{before}[{number}]{after}"),
+            false => format!("{before}{number}{after}"),
+        }));
     }
-    close(&mut parts, &mut before, &mut ended, &mut part);
-    parts
-        .into_iter()
-        .map(|part| (hostlist::expand(&part, MOST).map_or(0, |names| names.len()), part))
-        .map(swap)
-        .collect()
-}
-
-fn swap((size, part): (usize, String)) -> (String, usize) {
-    (part, size)
-}
-
-/// Ends a name: `before`, one of `ended`, and the text after it.
-fn close(parts: &mut Vec<String>, before: &mut String, ended: &mut Vec<String>, part: &mut String) {
-    let (before, ended, after) = (std::mem::take(before), std::mem::take(ended), std::mem::take(part));
-    if ended.is_empty() && !after.is_empty() {
-        parts.push(after.clone());
-    }
-    for number in ended {
-        let open = number.contains('-');
-        parts.push(if open { format!("{before}[{number}]{after}") } else { format!("{before}{number}{after}") });
-    }
+    let with_size = |part: String| {
+        let size = hostlist::expand(&part, MOST).map_or(0, |names| names.len());
+        (part, size)
+    };
+    found.into_iter().map(with_size).collect()
 }
 
 /// `count` dealt to `sizes` in proportion: whole parts first, then one each to the largest remainders, the first of equals.
-pub(super) fn deal(count: usize, sizes: &[usize]) -> Vec<usize> {
+pub fn deal(count: usize, sizes: &[usize]) -> Vec<usize> {
     let total: usize = sizes.iter().sum();
     if total == 0 {
         return vec![0; sizes.len()];
@@ -136,6 +138,8 @@ mod tests {
         assert_eq!(deal(5, &[1, 9]), [1, 4]);
         assert_eq!(deal(9, &[2, 3]), [2, 3], "no more than there are");
         assert_eq!(deal(1, &[]), Vec::<usize>::new());
+        // 5 × 3/10 = 1.5, 5 × 6/10 = 3, 5 × 1/10 = 0.5: of the two equal remainders the first gets the one that is left.
+        assert_eq!((deal(5, &[3, 6, 1]), deal(0, &[3, 6])), (vec![2, 3, 0], vec![0, 0]));
     }
 
     #[test]

@@ -3,35 +3,27 @@
 //! Only the values that a plan is about are set; other comments and keys and the order of lines stay. A patch begins with what is to be expected, then each change with its
 //! reason, then what of the plan could not be put into the files, and why. `patch -p1` and `git apply` take it; with `-R` it is taken back.
 //!
-//! `conf` takes Slurm's files apart, and `SlurmFiles` changes several of them together; objects of Kubernetes are changed as YAML.
+//! [`SlurmFiles`](super::slurm::SlurmFiles) changes several of Slurm's together; objects of Kubernetes are changed as YAML.
 //!
 //! O(bytes × changes). Worked example: `QOS=a # ours` whose value becomes `b` gives the lines `-QOS=a # ours` and `+QOS=b # ours`, and above them "slurm.conf: QOS a → b: why".
-
-mod conf;
-mod gres;
-mod slurm;
-
-pub(crate) use conf::{Conf, ConfLine};
-pub(crate) use gres::{Gres, NodeLine};
-pub(crate) use slurm::SlurmFiles;
 
 use similar::TextDiff;
 use tracecast_analytics::report::format;
 use tracecast_analytics::report::quote::comments;
 
+use super::Emitted;
 use crate::error::{Error, Result};
-use crate::plan::Emitted;
 use crate::yaml::amend::Amended;
 
 /// A file of the user's.
 #[derive(Debug, Clone)]
 pub struct OwnFile {
     /// Its name, as the user wrote it.
-    pub(crate) name: String,
+    pub name: String,
     /// What is in it.
-    pub(crate) text: String,
+    pub text: String,
     /// The same, taken apart; none if it is Slurm's, as its name says.
-    pub(crate) objects: Option<Amended>,
+    pub objects: Option<Amended>,
 }
 
 impl OwnFile {
@@ -63,12 +55,17 @@ impl OwnFile {
 
     /// Its name within a patch.
     pub fn path(&self) -> &str {
-        self.name.trim_start_matches("./").trim_start_matches('/')
+        path_of(&self.name)
     }
 }
 
+/// The name of a file within a patch.
+pub fn path_of(name: &str) -> &str {
+    name.trim_start_matches("./").trim_start_matches('/')
+}
+
 /// What a patch leaves out, a sentence each.
-pub(crate) fn left_in_words(left: &[String]) -> impl Iterator<Item = String> {
+pub fn left_in_words(left: &[String]) -> impl Iterator<Item = String> {
     left.iter().map(|left| format!("**Not in slurm.patch**: {left}."))
 }
 
@@ -85,7 +82,10 @@ pub struct Patch {
 
 impl Patch {
     /// A patch that changes something, or has nothing left to change, as where some of the files have all of it already (`is_in`).
-    pub(crate) fn whole_or_told(self, is_in: bool) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If nothing of the plan can be put in, with all reasons.
+    pub fn whole_or_told(self, is_in: bool) -> Result<Self> {
         if is_in || self.left.is_empty() {
             return Ok(self);
         }
@@ -111,19 +111,19 @@ impl Patch {
 
 /// What a patch does and does not.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Each change and its reason.
-    pub(crate) made: Vec<String>,
+    pub made: Vec<String>,
     /// What could not be changed, and why.
-    pub(crate) left: Vec<String>,
+    pub left: Vec<String>,
 }
 
-/// A patch called `name` of files with their new texts. It begins with what is said `about` the plan; `steps` are what has to be done beside it.
-pub(crate) fn patch<'f>(
+/// A patch called `name` of files, each with its path, its text and its new text. It begins with what is said `about` the plan; `steps` are what has to be done beside it.
+pub fn patch<'f>(
     name: &str,
     about: Vec<String>,
     (changes, steps): (&Changes, &str),
-    files: impl Iterator<Item = (&'f OwnFile, String)>,
+    files: impl Iterator<Item = ([&'f str; 2], String)>,
 ) -> Patch {
     let mut lines = about;
     if changes.made.is_empty() {
@@ -143,14 +143,14 @@ pub(crate) fn patch<'f>(
         lines.extend(changes.left.iter().map(|left| format!("  {left}.")));
     }
     let mut content = comments("#", &lines);
-    for (file, now) in files {
+    for ([path, before], now) in files {
         // Lines as patch has them, which do not end at a lone carriage return.
         let (old, new): (Vec<&str>, Vec<&str>) =
-            (file.text.split_inclusive('\n').collect(), now.split_inclusive('\n').collect());
+            (before.split_inclusive('\n').collect(), now.split_inclusive('\n').collect());
         let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
         // With a tab behind it, a name may hold blanks.
-        let tab = if file.path().contains(' ') { "\t" } else { "" };
-        let (from, to) = (format!("a/{}{tab}", file.path()), format!("b/{}{tab}", file.path()));
+        let tab = if path.contains(' ') { "\t" } else { "" };
+        let (from, to) = (format!("a/{path}{tab}"), format!("b/{path}{tab}"));
         content.push_str(&diff.unified_diff().header(&from, &to).to_string());
     }
     Patch { file: (name.to_owned(), content), made: changes.made.len(), left: changes.left.clone() }
