@@ -1,7 +1,7 @@
 //! Do time limits cost GPU time, or say nothing of the run?
 //!
 //! Counted are jobs that a limit ended: what they did since they last saved is lost, at most all of it. How much of their limit jobs use says
-//! whether backfill can plan with it; what better estimates bring is what [`order`](super::order) replays.
+//! whether backfill can plan with it; what better estimates bring is what the [plan of queues](crate::queues) replays.
 //!
 //! Worked number: a job of 4 GPUs ended at its limit of 24 h took 96 GPU-hours.
 
