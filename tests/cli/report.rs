@@ -164,6 +164,42 @@ fn commands_that_a_report_gives_are_commands() {
     }
 }
 
+/// The report asks the plans with their own defaults, so that it says what they say, and shows their sections.
+#[test]
+fn the_report_says_what_the_plans_say() {
+    let folder = Folder::new();
+    let out = folder.path("report");
+    let output = tracecast(&["report", "datasets/sample", "--out", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(Path::new(&out).join(name)).unwrap();
+    let (data, html) = (json(&read("report.json")), read("report.html"));
+    let plan = |name: &str| json(&stdout(&tracecast(&["plan", name, "datasets/sample", "--format", "json"])));
+    let of = |list: &str, key: &str, wanted: &str| -> Value {
+        let found = data[list].as_array().unwrap().iter().find(|of| of[key].as_str().unwrap().starts_with(wanted));
+        found.unwrap_or_else(|| panic!("no {wanted} in {data}")).clone()
+    };
+    let queues = plan("queues");
+    let told = of("recommendations", "plan", "queues");
+    for key in ["action", "effects", "confidence", "harmed"] {
+        assert_eq!(told[key], queues["recommendation"][key], "{key}");
+    }
+    let defer = plan("defer");
+    let left = of("left_alone", "what", "Waiting for hours");
+    assert_eq!((&defer["recommendation"], left["judged"].as_bool()), (&Value::Null, Some(true)));
+    assert_eq!(left["why"].as_str().unwrap(), defer["action"].as_str().unwrap().replace("**", ""));
+    for title in ["Plan of queues: ", "Plan to wait for cleaner hours: "] {
+        assert!(headings(&html).iter().any(|heading| heading.starts_with(title)), "{title}");
+    }
+    // The surest first.
+    let sure: Vec<&str> =
+        data["recommendations"].as_array().unwrap().iter().map(|of| of["confidence"].as_str().unwrap()).collect();
+    let rank = |of: &&str| ["high", "medium", "low"].iter().position(|name| name == of);
+    assert!(sure.is_sorted_by_key(rank), "{sure:?}");
+    // What takes more than a record is named with its command, and is not said to be judged.
+    let unasked = of("left_alone", "what", "What to rent");
+    assert!(unasked["judged"] == false && unasked["why"].as_str().unwrap().contains("plan fleet datasets/sample"));
+}
+
 /// Found by a newcomer: traces of 2017 and of 2024 were described as one.
 #[test]
 fn sources_of_other_years_are_not_one_cluster() {

@@ -76,7 +76,8 @@ fn four_answers_say_the_same_of_waiting() {
     let policy = Policy { scan: Scan::Skip, ..Policy::default() };
     let mean_s = 2_700.0;
 
-    let pooling = pooling::compare(&trace).unwrap();
+    let facts = JobFacts::of(&trace);
+    let pooling = pooling::compare(&facts, &pooling::loaded(&trace, &facts).unwrap()).unwrap();
     let apart = pooling.replays[0].apart;
     let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
     assert!(near(apart.gpu_hours, 720.0) && near(apart.lost_gpu_hours.unwrap(), 1_440.0), "{apart:?}");

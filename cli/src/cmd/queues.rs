@@ -9,7 +9,7 @@ use tracecast_analytics::time::Written;
 
 use tracecast_planner::plan::emit::GPU_RESOURCE;
 use tracecast_planner::plan::emit::own::{OwnFile, Patch};
-use tracecast_planner::plan::{Recommendation, nothing_advised};
+use tracecast_planner::plan::unadvised;
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit;
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
@@ -223,10 +223,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let run = SearchRun { watch: &steps, journal: journal.as_ref() };
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
-    let refused = match answer.is_followed() {
-        true => answer.recommendation.as_ref().and_then(Recommendation::refused),
-        false => Some(nothing_advised(&answer.action)),
-    };
+    let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     if let Some(folder) = asked.emitting.folder(refused) {
         if answer.fidelity.warns() {
             written_of_another();

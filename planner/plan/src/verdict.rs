@@ -147,7 +147,7 @@ pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<As
     })
 }
 
-/// The same where no trial says more than the verdict.
+/// How sure it is by the verdict alone that nothing should change; `None` where something is advised or has to be decided first.
 pub fn uncounted(verdict: Verdict) -> Option<Assurance> {
     let (confidence, why) = match verdict {
         Verdict::Advised | Verdict::NotComparable => return None,

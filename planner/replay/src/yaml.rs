@@ -93,10 +93,10 @@ pub fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
     Ok(objects(&nodes).into_iter().map(of).collect())
 }
 
-/// As [`documents`], without their lines.
+/// What the objects of a file called `file` hold.
 ///
 /// # Errors
-/// As [`documents`].
+/// Names the line where the text is no YAML, or holds what is not read.
 pub fn values(file: &str, text: &str) -> Result<Vec<Value>> {
     Ok(documents(file, text)?.into_iter().map(|document| document.content).collect())
 }

@@ -108,7 +108,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
         .max_by(|a, b| a.1.gpu_s().total_cmp(&b.1.gpu_s()));
     let Some((run, _, later)) = best else {
         let why = "Failures do not come in rows that tell the next one in three cases of four.";
-        return Ok(Found { recommendation: None, saves: 0.0, looked_at: why.to_owned() });
+        return Ok(Found::nothing(why.to_owned()));
     };
     let after = jobs.iter().filter(|job| job.submit >= split);
     let total = sum::NeumaierSum::from_iter(after.map(|job| job.gpu_s)).value();
@@ -126,7 +126,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
         format::percent(share)
     );
     let Some(estimate) = estimate.filter(|estimate| share >= WORTH && estimate.low > 0.0) else {
-        return Ok(Found { recommendation: None, saves: 0.0, looked_at });
+        return Ok(Found::nothing(looked_at));
     };
     let groups = groups(trace, later);
     let interval =

@@ -61,7 +61,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
     let submits = || jobs.iter().filter_map(|job| trace.jobs.submit.get(*job));
     let span_ms = submits().max().unwrap_or(0) - submits().min().unwrap_or(0);
     let estimate = compare::total(&lost, span_ms, SEED).filter(|estimate| share >= WORTH && estimate.low > 0.0);
-    let Some(estimate) = estimate else { return Ok(Found { recommendation: None, saves: 0.0, looked_at }) };
+    let Some(estimate) = estimate else { return Ok(Found::nothing(looked_at)) };
     let recommendation = Some(recommend(&estimate, count, share, jobs.len() as u64));
     Ok(Found { recommendation, saves: share, looked_at })
 }

@@ -24,6 +24,7 @@ use tracecast_analytics::audit::{self, account, answer::Beside, factors, factors
 use tracecast_analytics::describe::pool::Poolable;
 use tracecast_analytics::describe::{Description, GPU_ENERGY, Topic as _};
 use tracecast_analytics::energy::meter;
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::opening::MOST_CARDS;
 use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
 use tracecast_analytics::watch::Watch;
@@ -139,7 +140,9 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         (None, false) => None,
     };
     let why = || without.as_ref().map(|why| format!("Not looked at: {why}."));
-    let pooling = without.clone().map_or_else(|| pooling::compare(trace), Err);
+    let facts = JobFacts::of(trace);
+    let loaded = without.clone().map_or_else(|| pooling::loaded(trace, &facts), Err);
+    let pooling = loaded.as_ref().map_err(String::clone).and_then(|loaded| pooling::compare(&facts, loaded));
     add_pooling(&mut document, &pooling);
     watch.made();
     let asked = |ask: &dyn Fn() -> Asked| {
@@ -147,7 +150,7 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         watch.made();
         asked
     };
-    let queues = asked(&|| queues::ask(trace, &pooling));
+    let queues = asked(&|| queues::ask(trace, &loaded, &pooling));
     let power = asked(&|| power::ask(trace));
     let defer = asked(&|| defer::ask(trace));
     let mut gathered = Gathered::default();
@@ -240,6 +243,13 @@ pub struct Found {
     pub saves: f64,
     /// What was looked at, and why nothing should change, in a sentence.
     pub looked_at: String,
+}
+
+impl Found {
+    /// Nothing to change.
+    fn nothing(looked_at: String) -> Self {
+        Self { recommendation: None, saves: 0.0, looked_at }
+    }
 }
 
 /// What was found so far.

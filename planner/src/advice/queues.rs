@@ -6,30 +6,27 @@
 //! Worked number: on the bundled sample the mean wait of the later third falls from 87 to 1.3 min.
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 
 use super::{Asked, Found, in_a_line, is_judged};
 use crate::plan::Recommendation;
-use crate::queues::pooling::{self, NO_SIZES, Pooling};
+use crate::queues::pooling::{NO_SIZES, Pooling};
 use crate::queues::share::Sharing;
 use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
-use crate::replay::input::last_two;
+use crate::replay::input::Loaded;
 use crate::replay::nearest::{Backfill, todays};
 use crate::sim::Policy;
 
 /// Jobs that are replayed at most over the ways of the plan, some ten seconds' worth; what tests the chosen takes some replays more.
 const MOST_REPLAYED: usize = 8_000_000;
-/// Ways below which nothing is compared.
-const FEWEST_WAYS: usize = 4;
 
 /// What to do where nobody says how many nodes there are.
 const SIZED: &str = " `tracecast cluster TRACE --out cluster.toml` writes a file of them to correct, and `tracecast plan queues TRACE --cluster cluster.toml` plans on it.";
 
-/// Asks the plan; `pooling` is what one pool would do, if that was replayed.
-pub(super) fn ask(trace: &Trace, pooling: &Result<Pooling, String>) -> Asked {
+/// Asks the plan of the jobs that were loaded; `pooling` is what one pool would do, if that was replayed.
+pub(super) fn ask(trace: &Trace, loaded: &Result<Loaded, String>, pooling: &Result<Pooling, String>) -> Asked {
     let told = pooling.as_ref().map(Pooling::sentence).unwrap_or_default();
-    match plan(trace) {
+    match plan(trace, loaded) {
         Err(why) => Asked::refused(why),
         Ok(answer) if !answer.fidelity.is_believed() => {
             Asked::refused(format!("{told} {}", answer.fidelity.sentence()).trim_start().to_owned())
@@ -55,28 +52,20 @@ pub(super) fn ask(trace: &Trace, pooling: &Result<Pooling, String>) -> Asked {
 fn command(answer: &QueuesAnswer) -> String {
     let setup = answer.setup().map(|setup| setup.sharing);
     let who = if setup == Some(Sharing::AsToday) { "slurm" } else { "slurm,kueue" };
-    let named = if answer.today_goes_by_limits() { " --scan easy --estimate requested" } else { "" };
+    let named = if answer.today_is_by_limits() { " --scan easy --estimate requested" } else { "" };
     format!("tracecast plan queues TRACE{named} --emit {who} --emit-to queues")
 }
 
 /// Plans with all defaults.
-fn plan(trace: &Trace) -> Result<QueuesAnswer, String> {
+fn plan(trace: &Trace, loaded: &Result<Loaded, String>) -> Result<QueuesAnswer, String> {
     let reason = |reason: String| {
         let remedy = if reason == NO_SIZES { SIZED } else { "" };
         format!("The trace does not allow it: {reason}.{remedy}")
     };
-    let facts = JobFacts::of(trace);
-    let mut loaded = pooling::loaded(trace, &facts).map_err(reason)?;
+    let loaded = loaded.as_ref().map_err(|why| reason(why.clone()))?;
     let most_listed = MOST_REPLAYED / (2 * loaded.workload.len().max(1));
-    if most_listed < FEWEST_WAYS {
-        let jobs = format::count(loaded.workload.len() as u64);
-        return Err(format!(
-            "{jobs} GPU jobs are more than a report replays by itself; `tracecast plan queues TRACE` does."
-        ));
-    }
-    loaded.workload.predicted_s = last_two(&facts, &loaded);
     let policy = Policy::default().on(loaded.resource);
-    let found = todays(&loaded, policy, None, Backfill::ByWhatIsKnown).map_err(|error| in_a_line(&error))?;
+    let found = todays(loaded, policy, None, Backfill::ByWhatIsKnown).map_err(|error| in_a_line(&error))?;
     let request = QueuesRequest { most_listed, ..QueuesRequest::of_list(None, found.policy) };
-    QueuesAnswer::of(trace, &loaded, String::new(), &request, SearchRun::default()).map_err(|error| in_a_line(&error))
+    QueuesAnswer::of(trace, loaded, String::new(), &request, SearchRun::default()).map_err(|error| in_a_line(&error))
 }

@@ -73,7 +73,7 @@ pub(super) fn of_ten_minutes(loaded: &Loaded) -> CapacityAnswer {
     of_ten_minutes_under(loaded, Scan::Skip)
 }
 
-/// The same under another scan.
+/// An answer on `loaded` with a target of ten minutes, under a scan.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(super) fn of_ten_minutes_under(loaded: &Loaded, scan: Scan) -> CapacityAnswer {

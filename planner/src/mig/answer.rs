@@ -212,7 +212,7 @@ pub fn plan(
 /// Plans partitions for the jobs of a trace: those of one GPU. One partition for all is taken where it needs no more GPUs and is advised.
 ///
 /// # Errors
-/// As [`plan`], and if too few jobs lie before or after the split, or the target cannot be kept on whole GPUs.
+/// If the table has no speeds for the jobs, the solver fails, too few jobs lie before or after the split, or the target cannot be kept on whole GPUs.
 pub fn plan_jobs(
     table: &SliceTable,
     gpu: &'static MigGpu,

@@ -5,10 +5,12 @@
 mod advise;
 mod alike;
 mod grown;
+mod outcome;
 mod render;
 mod vc;
 
 pub use grown::{GrownCandidate, QueuesUnderGrowth};
+pub use outcome::ObjectiveOutcome;
 pub use vc::{OwnGpus, VcPlan};
 
 use schemars::JsonSchema;
@@ -22,18 +24,18 @@ use tracecast_analytics::trace::SourceRecord;
 use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
 use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, last_ms, search};
-use super::setup::{QueueChange, Setup, predicted_alike_s};
+use super::setup::{QueueChange, Setup, plans_by_limits, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
 use crate::plan::verdict::Verdict;
-use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH};
+use crate::plan::{Assurance, Confidence, Recommendation, WORTH};
 use crate::queues::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::OfferedLoads;
-use crate::sim::{Estimate, Group, Policy, Scan};
+use crate::sim::{Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-queues/2";
@@ -165,82 +167,6 @@ pub struct WorseVc {
     pub private_p95_wait_s: f64,
     /// Whether the 95 % interval of the difference leaves out none.
     pub beyond_interval: bool,
-}
-
-/// What the objective looks at beside waits, on the later jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct ObjectiveOutcome {
-    /// What the chosen costs, of today's 1.
-    pub cost: f64,
-    /// How far starts are today from what jobs could be told when they came, on average, seconds; none if the objective does not ask.
-    pub told_error_s: Option<f64>,
-    /// The same as chosen.
-    pub recommended_told_error_s: Option<f64>,
-    /// The mean wait of the VC that fares worst today, as a share of that on nodes of its own, a minute added to both; none if the objective does not ask.
-    pub worst_vc: Option<f64>,
-    /// The same as chosen.
-    pub recommended_worst_vc: Option<f64>,
-    /// GPU time that jobs hold today, with what is lost when they are stopped, GPU-hours.
-    pub held_gpu_hours: f64,
-    /// The same as chosen.
-    pub recommended_held_gpu_hours: f64,
-}
-
-impl ObjectiveOutcome {
-    fn of(today: &TriedSetup, chosen: &TriedSetup) -> Self {
-        let (before, after) = (&today.later.measured, &chosen.later.measured);
-        Self {
-            cost: chosen.later.cost,
-            told_error_s: before.told_error_s,
-            recommended_told_error_s: after.told_error_s,
-            worst_vc: before.worst_vc,
-            recommended_worst_vc: after.worst_vc,
-            held_gpu_hours: before.held_gpu_s / 3600.0,
-            recommended_held_gpu_hours: after.held_gpu_s / 3600.0,
-        }
-    }
-
-    /// What changes of it; no interval was found.
-    fn effects(self, objective: &Objective) -> impl Iterator<Item = Effect> {
-        let of = |what: &str, unit: &str, before: Option<f64>, after: Option<f64>| {
-            Some(Effect {
-                what: what.to_owned(),
-                unit: unit.to_owned(),
-                change: after? - before?,
-                low: None,
-                high: None,
-                interval: "none: one later stretch".to_owned(),
-            })
-        };
-        let told =
-            of("Distance of starts from what could be told", "s", self.told_error_s, self.recommended_told_error_s);
-        let worst = of(
-            "Wait of the VC that fares worst, in waits on nodes of its own",
-            "",
-            self.worst_vc,
-            self.recommended_worst_vc,
-        );
-        let held =
-            of("GPU time that jobs hold", "GPU-h", Some(self.held_gpu_hours), Some(self.recommended_held_gpu_hours));
-        told.into_iter().chain(worst).chain(held.filter(|_| objective.is_of_time_held()))
-    }
-
-    /// In words, what is asked for.
-    pub(super) fn in_words(self) -> Vec<String> {
-        let told = self.told_error_s.zip(self.recommended_told_error_s).map(|(before, after)| {
-            format!(
-                "What a later job could be told of its start when it came would be off by {} on average, today by {}.",
-                format::duration(after),
-                format::duration(before)
-            )
-        });
-        let worst = self.worst_vc.zip(self.recommended_worst_vc).map(|(before, after)| {
-            format!(
-                "The VC that fares worst waits {after:.2} times as long on average as on nodes of its own, today {before:.2} times (a minute added to each wait)."
-            )
-        });
-        told.into_iter().chain(worst).collect()
-    }
 }
 
 /// The later jobs, which nothing was chosen on.
@@ -611,8 +537,8 @@ impl QueuesAnswer {
     }
 
     /// Whether today is a backfill by time limits.
-    pub(crate) fn today_goes_by_limits(&self) -> bool {
-        self.today_policy().is_some_and(|today| today.scan == Scan::Easy && today.estimate == Estimate::Requested)
+    pub(crate) fn today_is_by_limits(&self) -> bool {
+        self.today_policy().is_some_and(plans_by_limits)
     }
 
     /// How much of its own share each queue of Kueue lends at most.

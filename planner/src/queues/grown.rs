@@ -116,7 +116,7 @@ impl GrownSetups {
         Ok(Self { gpu_time_ratio, of_today: pick(tried), of_growth, of_both, of })
     }
 
-    /// What some setups do under the same draws: as it is known of those that were `tried`, by replays of the others.
+    /// What some setups do under the same draws: as it is known of those that have a position among what was tried, by replays of the others.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -125,14 +125,14 @@ impl GrownSetups {
         growth: &Growth,
         jobs: (&Workload, i64),
         with: (Ground<'_>, &Policy, &Objective),
-        (tried, setups): (&[Known], &[Setup]),
+        setups: &[(Setup, Option<usize>)],
         run: SearchRun<'_>,
     ) -> Result<Vec<SetupGrown>> {
-        let known =
-            |setup: &Setup| tried.iter().position(|(known, ..)| known == setup).and_then(|at| self.of.get(at)).cloned();
-        let others: Vec<Setup> = setups.iter().filter(|setup| known(setup).is_none()).cloned().collect();
+        let known = |at: &Option<usize>| at.and_then(|at| self.of.get(at)).cloned();
+        let others = setups.iter().filter(|(_, at)| known(at).is_none());
+        let others: Vec<Setup> = others.map(|(setup, _)| setup.clone()).collect();
         let mut found = over_draws(growth, jobs, with, &others, run)?.0.into_iter();
-        let all: Option<Vec<SetupGrown>> = setups.iter().map(|setup| known(setup).or_else(|| found.next())).collect();
+        let all: Option<Vec<SetupGrown>> = setups.iter().map(|(_, at)| known(at).or_else(|| found.next())).collect();
         all.ok_or_else(|| Error::defect("a setup was not replayed under growth".to_owned()))
     }
 }

@@ -40,7 +40,7 @@ use tracecast_analytics::stats::sum;
 use crate::error::Result;
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
-use crate::replay::input::{Hosts, Loaded, Options, load};
+use crate::replay::input::{Hosts, Loaded, Options, last_two, load};
 use crate::replay::metric::{JobTimes, OfferedLoads, Times, VcLoad};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
 use numbering::Numberings;
@@ -135,25 +135,23 @@ pub struct Pooling {
     pub notes: Vec<String>,
 }
 
-/// Replays the jobs of `trace` on its VCs as they stand and on one pool.
+/// Replays what was [`loaded`] on the VCs as they stand and on one pool.
 ///
 /// # Errors
 /// In one line why the trace does not allow it.
-pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
-    let facts = JobFacts::of(trace);
-    let loaded = loaded(trace, &facts)?;
+pub fn compare(facts: &JobFacts<'_>, loaded: &Loaded) -> std::result::Result<Pooling, String> {
     if loaded.cluster.pools.len() < 2 {
         return Err("the source does not divide its nodes among at least two VCs with GPU jobs".to_owned());
     }
     let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
-    replay(&loaded, gpu_jobs).map_err(|error| error.to_string())
+    replay(loaded, gpu_jobs).map_err(|error| error.to_string())
 }
 
-/// The GPU jobs of a trace that a report replays by itself, and the nodes that it records.
+/// The GPU jobs of a trace that a report replays by itself, each predicted to run as long as the last two alike, and the nodes that it records.
 ///
 /// # Errors
 /// In one line why the trace does not allow it: nodes, starts or most of the GPU time are unknown, or there are too many jobs.
-pub(crate) fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result<Loaded, String> {
+pub fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result<Loaded, String> {
     let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
     if gpu_jobs == 0 {
         return Err("the source holds no job that is known to have GPUs".to_owned());
@@ -165,7 +163,7 @@ pub(crate) fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result
         ));
     }
     let options = Options { hosts: Hosts::Usual, ..Options::default() };
-    let loaded = load(trace, None, &options).map_err(|error| match error {
+    let mut loaded = load(trace, None, &options).map_err(|error| match error {
         tracecast_replay::Error::ClusterNotRecorded(_) => NO_SIZES.to_owned(),
         other => {
             let text = other.to_string();
@@ -195,6 +193,7 @@ pub(crate) fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result
             "the starts of jobs are not recorded, so what the replay gives cannot be held against what was".to_owned()
         );
     }
+    loaded.workload.predicted_s = last_two(facts, &loaded);
     Ok(loaded)
 }
 
@@ -353,6 +352,11 @@ mod tests {
 
     use super::*;
 
+    fn of(trace: &Trace) -> std::result::Result<Pooling, String> {
+        let facts = JobFacts::of(trace);
+        compare(&facts, &loaded(trace, &facts)?)
+    }
+
     fn job(key: &str, vc: &str, gpus: f64, submit_s: i64, start_s: i64, run_s: i64) -> JobRow<'static> {
         JobRow {
             job_key: Some(key.to_owned().into()),
@@ -391,7 +395,7 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let found = compare(&trace()).unwrap();
+        let found = of(&trace()).unwrap();
         assert_eq!((found.jobs, found.not_compared, found.not_replayed), (4, 0, 0));
         assert_eq!((found.nodes, found.gpus, found.vcs), (2, 2, 2));
         let first = found.replays.first().unwrap();
@@ -417,7 +421,7 @@ mod tests {
         trace.jobs.push(job("late", "b", 4.0, 10, 10, 290));
         trace.capacity.push(quota("a", 4.0, 1.0));
         trace.capacity.push(quota("b", 4.0, 1.0));
-        let found = compare(&trace).unwrap();
+        let found = of(&trace).unwrap();
         let first = found.replays.first().unwrap();
         // Apart: 4 × (100 + 110 + 120). On one pool: x at 0, y at 10, z at 20 s, and `late` at 30 s instead of 10.
         let seconds = |waited: &Waited| (waited.gpu_hours * 3600.0).round();
@@ -426,7 +430,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said_in_one_line() {
-        let reason = |trace: &Trace| compare(trace).unwrap_err();
+        let reason = |trace: &Trace| of(trace).unwrap_err();
         assert!(reason(&Trace::default()).contains("no job"));
         let mut no_capacity = trace();
         no_capacity.capacity = tracecast_analytics::schema::CapacityTable::default();

@@ -343,7 +343,6 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         let later = run.outcome("later", &setup, || Ok(later.outcome(&later.replayed(&setup)?)))?;
         Ok(TriedSetup { setup, round, earlier, later })
     };
-    let known_setups = tried.clone();
     let is_on_front = on_front(&tried);
     let with_change = |(at, known): (usize, Known)| -> Result<(TriedSetup, Option<OnFront>)> {
         if is_on_front.get(at) != Some(&true) {
@@ -393,11 +392,12 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     if chosen_setup.policy != *today {
         back.push((None, chosen_setup.in_todays_order(today)));
     }
+    let place = |setup: &Setup| tried.iter().position(|tried| tried.setup == *setup);
     // If the chosen has to hold for more work, so has what is left of it.
     let grown_back: Vec<Option<SetupGrown>> = match (&request.growth, &grown) {
         (Some(growth), Some(grown)) if grown.of_both.is_some() => {
-            let setups: Vec<Setup> = back.iter().map(|(_, setup)| setup.clone()).collect();
-            let of = grown.of_each(growth, (&known, split_ms), with, (&known_setups, &setups), run)?;
+            let setups: Vec<_> = back.iter().map(|(_, setup)| (setup.clone(), place(setup))).collect();
+            let of = grown.of_each(growth, (&known, split_ms), with, &setups, run)?;
             of.into_iter().map(Some).collect()
         }
         _ => vec![None; back.len()],
@@ -406,7 +406,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         .into_iter()
         .zip(grown_back)
         .map(|((change, setup), grown)| {
-            let without = match tried.iter().find(|tried| tried.setup == setup) {
+            let without = match place(&setup).and_then(|at| tried.get(at)) {
                 Some(tried) => tried.clone(),
                 None => {
                     let judged = trial.judge(vec![setup], 0)?.into_iter().next();

@@ -174,6 +174,12 @@ pub struct Knobs<'a> {
     several_vcs: bool,
 }
 
+/// Whether a policy backfills by time limits.
+pub(super) fn plans_by_limits(policy: &Policy) -> bool {
+    let plans = matches!(policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm);
+    plans && policy.estimate == Estimate::Requested
+}
+
 /// What every job is predicted to run, seconds, if that is the same of all of them: a prediction that tells none from another. O(jobs).
 pub(super) fn predicted_alike_s(workload: &Workload) -> Option<f64> {
     let mut predicted = workload.predicted_s.iter();
@@ -353,6 +359,11 @@ pub(super) struct Scene<'w> {
 }
 
 impl Ground<'_> {
+    /// Whether there are VCs to share nodes, so that one may be wronged.
+    pub(super) fn is_shared(&self) -> bool {
+        self.cluster.vcs.len() > 1
+    }
+
     /// The shares of a setup.
     pub(super) fn shares_of(&self, setup: &Setup) -> Shares {
         if setup.moved > 0.0 { self.shares.moved(self.asked, setup.moved) } else { self.shares.clone() }

@@ -52,7 +52,7 @@ impl<'a> Trial<'a> {
             workload,
             (window, objective),
             (times(&ground, &private, workload, &[])?, &times(&ground, &as_today, workload, &told)?),
-            ground.cluster.vcs.len() > 1,
+            ground.is_shared(),
         );
         run.watch.made();
         Ok(Self { jobs, workload, told, ground, yardstick, run })

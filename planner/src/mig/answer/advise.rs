@@ -136,7 +136,7 @@ impl MigBody {
     /// How the bound stands to the plan, in a sentence.
     pub(super) fn bound_in_words(&self, is_replayed: bool) -> String {
         if self.plan.rule == MigRule::OnePartition {
-            return "It is one partition for all: others may do with fewer GPUs at the same time, by no more than chance in the test."
+            return "One partition for all needs no more GPUs than the plan that may mix them; how few would do is not bounded."
                 .to_owned();
         }
         match (self.proven, self.gpus_given) {
@@ -247,7 +247,8 @@ pub(super) fn change(trial: &MigTrial, body: &MigBody, whole: &MigTried) -> Chan
             None => "every job on a whole GPU".to_owned(),
         },
         basis: if trial.replayed.is_some() { Basis::LaterDays } else { Basis::Count },
-        regret: Some(Regret {
+        // The bound is of all partitions, which one for all is not chosen from.
+        regret: (body.plan.rule == MigRule::Plan).then(|| Regret {
             oracle: match body.busy {
                 Some(busy) => format!(
                     "the bound that no partitions undercut, with the same speeds and slices held {} of the time",

@@ -12,12 +12,12 @@ use tracecast_analytics::report::quote::{self, is_slurm_value, is_word};
 use tracecast_analytics::time::DAY_MS;
 
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
-use super::super::setup::QueueChange;
+use super::super::setup::{QueueChange, plans_by_limits};
 use super::super::share::Sharing;
 use super::{SLURM_FILES, comments, named, shared, unnamed};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::sim::{Estimate, Order, Policy, Scan, Weights};
+use crate::sim::{Order, Scan, Weights};
 
 /// The key of `slurm.conf` that says whether jobs are backfilled.
 pub(in super::super) const BACKFILL: &str = "SchedulerType";
@@ -60,11 +60,7 @@ pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
 
 /// By what Slurm lets jobs start past one that does not fit, and whether the plan's replay went by the same.
 pub(in super::super) fn backfilled(answer: &QueuesAnswer) -> String {
-    let by_limits = |policy: &Policy| {
-        let plans = matches!(policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm);
-        plans && policy.estimate == Estimate::Requested
-    };
-    let replayed = answer.setup().map_or_else(String::new, |setup| match by_limits(&setup.setup.policy) {
+    let replayed = answer.setup().map_or_else(String::new, |setup| match plans_by_limits(&setup.setup.policy) {
         true => ", as in the plan's replay".to_owned(),
         false => format!("; the plan's replay was another ({})", setup.order),
     });

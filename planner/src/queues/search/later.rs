@@ -72,7 +72,7 @@ impl<'a> Later<'a> {
         times(&self.ground, setup, self.workload, &self.told)
     }
 
-    /// The same, in which nobody is told when a job would start.
+    /// Replays all jobs, none of which is told when it would start.
     pub(super) fn replayed_untold(&self, setup: &Setup) -> Result<Times> {
         times(&self.ground, setup, self.workload, &[])
     }
@@ -140,7 +140,7 @@ impl<'a> Later<'a> {
 
     /// Whether a VC waits longer than on nodes of its own, where there are others to share with.
     fn is_wronged(&self, by_vc: &[VcOutcome]) -> bool {
-        self.ground.cluster.vcs.len() > 1 && by_vc.iter().any(VcOutcome::is_wronged)
+        self.ground.is_shared() && by_vc.iter().any(VcOutcome::is_wronged)
     }
 
     /// Whether a change from today is worth making.
