@@ -30,7 +30,7 @@ use tracecast_analytics::energy::stream::measure_stream;
 const START_MS: i64 = 1_780_000_000_000 / 86_400_000 * 86_400_000;
 const ROW_GROUP: usize = 1 << 18;
 
-/// What the command line says.
+/// Settings from the command line.
 struct Settings {
     gpus: usize,
     minutes: usize,
@@ -117,7 +117,7 @@ fn main() {
 /// One measurement: seconds and peak KiB, then what was found.
 fn alone(only: &str, path: &Path, threads: usize) {
     let begun = Instant::now();
-    let found = if only == "scan" {
+    let result = if only == "scan" {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         format!("sum {:e}", pool.install(|| scan(path)))
     } else {
@@ -133,7 +133,7 @@ fn alone(only: &str, path: &Path, threads: usize) {
         )
     };
     let s = begun.elapsed().as_secs_f64();
-    println!("{s} {}\n{found}", peak_kib());
+    println!("{s} {}\n{result}", peak_kib());
 }
 
 /// Highest resident memory of this process so far, KiB; 0 where the system does not tell.
@@ -185,7 +185,7 @@ fn column_sum(column: &ArrayRef) -> f64 {
     words.keys().iter().flatten().map(i64::from).sum::<i64>() as f64
 }
 
-/// What one GPU reads, minute by minute.
+/// A simulated GPU, read minute by minute.
 struct Gpu {
     state: u64,
     util: f64,

@@ -23,7 +23,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use tracecast_analytics::time::parse_local;
 
-/// How much later a copy is than the one before.
+/// Shift of each copy against the one before, ms.
 const SHIFT_MS: i64 = 37_000;
 /// Names of users.
 const USERS: usize = 319;

@@ -18,7 +18,7 @@ pub enum Error {
     /// The operating system refused a file or folder.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was being done: "open", "read", "write", "rename".
+        /// Operation: "open", "read", "write", "rename".
         action: &'static str,
         /// The file or folder concerned.
         path: PathBuf,
@@ -35,9 +35,9 @@ pub enum Error {
         line: Option<u64>,
         /// Column (field) name, where one is to blame.
         column: Option<String>,
-        /// What was found.
+        /// Finding.
         found: String,
-        /// What would fix it.
+        /// Remedy.
         remedy: String,
     },
     /// No reader recognised a file.
@@ -45,9 +45,9 @@ pub enum Error {
     UnknownFormat {
         /// The file as the user named it.
         file: String,
-        /// What it is instead, as far as that can be told.
+        /// Actual format, as far as that can be told.
         found: String,
-        /// What would fix it.
+        /// Remedy.
         remedy: String,
     },
     /// `--strict` was asked for and a file ends early or cannot be decoded to its end.
@@ -60,7 +60,7 @@ pub enum Error {
         file: String,
         /// The last line (or record) that could be read.
         after_line: u64,
-        /// What the decoder said.
+        /// Message of the decoder.
         what: String,
     },
     /// The source holds nothing to read.
@@ -68,9 +68,9 @@ pub enum Error {
     Empty {
         /// The file, folder or pattern as the user named it.
         source_name: String,
-        /// What is missing.
+        /// Missing part.
         what: String,
-        /// What would fix it.
+        /// Remedy.
         remedy: String,
     },
     /// `--strict` was asked for and rows were quarantined.
@@ -90,19 +90,19 @@ pub enum Error {
     Setting {
         /// The option or key concerned.
         setting: String,
-        /// What was found.
+        /// Finding.
         found: String,
-        /// What would fix it.
+        /// Remedy.
         remedy: String,
     },
     /// A moment or a window that was typed cannot be.
     #[error("{asked}: {found}; {remedy}")]
     Window {
-        /// As it was typed.
+        /// Text as typed.
         asked: String,
-        /// What is wrong with it.
+        /// Fault.
         found: String,
-        /// What would fix it.
+        /// Remedy.
         remedy: String,
     },
     /// None of the rows could be used.
@@ -146,9 +146,9 @@ pub enum Error {
     /// A query or a condition cannot be answered.
     #[error("{}: {}", printable(&shortened(.sql)), printable(.why))]
     Query {
-        /// As it was written.
+        /// Query as written.
         sql: String,
-        /// What is wrong with it.
+        /// Fault.
         why: String,
     },
     /// JSON cannot be written or is not what was expected.
@@ -164,12 +164,12 @@ pub enum Error {
     },
 }
 
-/// What kind of failure an error is, whichever crate it comes from. The command line makes its exit code of it.
+/// Kind of a failure, whichever crate it comes from. The command line makes its exit code of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file could not be read or written, is not what it should be, or something else is wrong with the data or the system.
     Failed,
-    /// What was asked does not exist or does not go together.
+    /// The request names something that does not exist, or does not go together.
     Usage,
     /// Rows were quarantined or a file is damaged where none may be.
     Strict,
@@ -180,7 +180,7 @@ pub enum Kind {
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Strict { .. } | Self::Damaged { .. } => Kind::Strict,
@@ -201,7 +201,7 @@ impl Error {
     }
 }
 
-/// What to do with a file that no reader knows.
+/// Remedy for a file that no reader knows.
 pub(crate) const UNKNOWN_REMEDY: &str = "see `tracecast formats`, name one with --reader, or describe the columns with --mapping, as datasets/mappings/README.md says";
 
 /// A query as far as it helps to know which one is meant.

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::report::format::{count, percent};
 
-/// How many examples an entry keeps.
+/// Number of examples that an entry keeps.
 const EXAMPLES: usize = 5;
-/// How many characters of an offending text are shown.
+/// Number of characters of an offending text that are shown.
 const SHOWN: usize = 80;
 /// One row in so many makes a repair worth a warning.
 const MANY: u64 = 100;
@@ -30,13 +30,13 @@ const MANY: u64 = 100;
 pub struct Reason {
     /// Stable identifier, `snake_case`.
     pub id: &'static str,
-    /// What was found and what was done about it, one sentence.
+    /// Finding and what was done about it, one sentence.
     pub what: &'static str,
-    /// What the owner of the data can do, one sentence.
+    /// Remedy for the owner of the data, one sentence.
     pub remedy: &'static str,
 }
 
-/// Where in a file a row stands.
+/// Location of a row in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Example {
     /// The file as the user named it.
@@ -49,26 +49,26 @@ pub struct Example {
     pub text: String,
 }
 
-/// What was done with a row.
+/// Treatment of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Kept after a correction.
     Repaired,
-    /// Not used.
+    /// Left out.
     Quarantined,
 }
 
 /// One reason with its count and examples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// What was done.
+    /// Treatment of the rows.
     pub outcome: Outcome,
     /// Stable identifier of the reason.
     pub reason: String,
     /// The reason in words.
     pub what: String,
-    /// What the owner of the data can do.
+    /// Remedy for the owner of the data.
     pub remedy: String,
     /// Rows (quarantined) or values (repaired) concerned.
     pub count: u64,
@@ -83,7 +83,7 @@ pub struct Damage {
     pub file: String,
     /// The last line read.
     pub after_line: u64,
-    /// What the decoder said.
+    /// Message of the decoder.
     pub what: String,
 }
 
@@ -186,7 +186,7 @@ impl<'a> RowAudit<'a> {
     }
 }
 
-/// What became of every row read.
+/// Account of every row read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Rows read.
@@ -371,13 +371,14 @@ impl Ledger {
         }
     }
 
-    /// What whoever uses the rows must know: how many could not be used, what was repaired in many of them and changes what is counted, and which files
-    /// end early. A sentence each.
+    /// Warnings for whoever uses the rows, one sentence each: how many could not be used, repairs
+    /// of many rows that change what is counted, and files that end early.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings_with("`tracecast inspect` shows the whole ledger.")
     }
 
-    /// The same of rows that `tracecast inspect` does not read; `ledger` is a sentence that says where the whole ledger is.
+    /// Warnings on rows that `tracecast inspect` does not read; `ledger` is a sentence that says
+    /// where the whole ledger is.
     pub fn warnings_with(&self, ledger: &str) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.quarantined > 0 {
@@ -453,7 +454,7 @@ impl Example {
     }
 }
 
-/// At most 80 characters of a text, for messages.
+/// Shortens a text to at most 80 characters, for messages.
 pub(crate) fn shorten(text: &str) -> String {
     let text = text.trim_end_matches(['\r', '\n']);
     if text.chars().count() <= SHOWN {

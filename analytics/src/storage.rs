@@ -45,14 +45,14 @@ pub use atomic::{Unfinished, write_files};
 /// Rows in a row group, and in a batch on the way there.
 const ROW_GROUP: usize = 1 << 18;
 
-/// What `manifest.json` says.
+/// Content of `manifest.json`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Version of the tables.
     pub schema: String,
     /// Version of the program that wrote the folder.
     pub written_by: String,
-    /// What the times are relative to.
+    /// Reference of the times.
     pub basis: TimeBasis,
     /// IANA name of the cluster's own time zone.
     pub zone: String,
@@ -60,16 +60,16 @@ pub struct Manifest {
     pub sources: Vec<SourceRecord>,
     /// Files that no reader recognised.
     pub skipped: Vec<String>,
-    /// What the reader wants known.
+    /// Notes of the reader on the source.
     pub notes: Vec<String>,
     /// Whether the source counts GPUs at all.
     pub counts_gpus: bool,
-    /// What the trace was cut to, if it was.
+    /// Selection that the trace was cut to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<Selected>,
     /// Tables in the folder with their rows.
     pub tables: Vec<TableRecord>,
-    /// What became of every row.
+    /// Account of every row.
     pub quality: Ledger,
 }
 
@@ -87,7 +87,7 @@ const MANIFEST: &str = "manifest.json";
 /// Longest manifest looked at, bytes.
 const LONGEST_MANIFEST: u64 = 64 << 20;
 
-/// What a manifest says of who wrote it. Other programs have files of that name too.
+/// Fields of a manifest that tell who wrote it. Other programs have files of that name too.
 #[derive(Deserialize)]
 struct Sign {
     schema: String,
@@ -130,7 +130,7 @@ fn own_files(sign: &Sign) -> Vec<String> {
     std::iter::once(MANIFEST.to_owned()).chain(listed.map(|table| format!("{}.parquet", table.name))).collect()
 }
 
-/// What stands where a trace folder is to be written.
+/// Content of the place where a trace folder is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Nothing, or an empty folder.
@@ -141,7 +141,7 @@ pub enum Place {
     Other,
 }
 
-/// What stands at `path`.
+/// Returns what is at `path`.
 pub fn place(path: &Path) -> Place {
     if !path.exists() {
         return if path.is_symlink() { Place::Other } else { Place::Free };
@@ -237,7 +237,7 @@ pub fn read_text(path: &Path) -> Result<String> {
 pub fn read_text_from(path: &Path, source: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
     source.take(MOST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
-    let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
+    let wrong = |result: &str| Error::format(path.display().to_string(), result, "name the file that was meant");
     if bytes.len() as u64 > MOST_TEXT {
         return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
     }
@@ -361,7 +361,7 @@ pub fn load(path: &Path) -> Result<Trace> {
 /// Reads a trace folder without one of its tables, such as telemetry that is larger than memory.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
     load_where(path, |table| Some(table) != left_out)
 }
@@ -369,7 +369,7 @@ pub fn load_but(path: &Path, left_out: Option<&str>) -> Result<Trace> {
 /// Reads some tables of a trace folder; the others stay empty.
 ///
 /// # Errors
-/// As [`load`].
+/// See [`load`].
 pub fn load_only(path: &Path, tables: &[&str]) -> Result<Trace> {
     load_where(path, |table| tables.contains(&table))
 }
@@ -467,7 +467,7 @@ pub fn guarded_with_engine<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// Queries that are being answered.
 static ENGINES: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a thread is one of the query engine's, by the names that it gives them.
+/// Whether a thread is one of the query engine's, by its name.
 fn is_of_engine(thread: &std::thread::Thread) -> bool {
     thread.name().is_some_and(|name| ["polars-", "async-executor-", "tokio-"].iter().any(|of| name.starts_with(of)))
 }
@@ -477,23 +477,23 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// That a Parquet file cannot be read: its data do not decode (`None`), or the library says why. Where it names its own insides, or leaves the names of
-/// what it counted unfilled, its words help nobody.
+/// Error for a Parquet file that cannot be read: its data do not decode (`None`), or the library
+/// says why. A message with the library's internals, or with unfilled names, is not shown.
 pub(crate) fn unreadable(path: &Path, why: Option<ParquetError>) -> Error {
     match why.filter(|why| !why.to_string().contains('{')) {
         Some(source) => Error::Parquet { action: "read", path: path.to_owned(), source },
         None => {
-            let found = "its Parquet data are damaged, or cut off";
-            Error::format(path.display().to_string(), found, "copy the file again, or write it from its source")
+            let result = "its Parquet data are damaged, or cut off";
+            Error::format(path.display().to_string(), result, "copy the file again, or write it from its source")
         }
     }
 }
 
-/// What to do about Parquet that comes through a pipe.
+/// Remedy for Parquet that comes through a pipe.
 pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
 
-/// What the Parquet file `file`, found at `path`, says of itself. Types are those of Parquet: the Arrow schema that
-/// writers embed is not looked at, as nothing checks it against the data.
+/// Reads the metadata of the Parquet file `file`, found at `path`. Types are those of Parquet: the
+/// Arrow schema that writers embed is not looked at, as nothing checks it against the data.
 ///
 /// # Errors
 /// When the file is damaged, or a column is compressed in a way that is not read.

@@ -50,7 +50,7 @@ pub fn within_reach(ms: i64) -> Option<i64> {
     (ms > -FARTHEST_MS && ms < FARTHEST_MS).then_some(ms)
 }
 
-/// What a trace's times are relative to.
+/// Reference of a trace's times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeBasis {
@@ -76,17 +76,17 @@ impl TimeBasis {
     }
 }
 
-/// How a local time became a moment.
+/// Resolution of a local time to a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
-    /// It happened once.
+    /// A local time that happened once.
     Once,
-    /// It happened twice; the first was taken.
+    /// A local time that happened twice; the first was taken.
     Fold {
         /// The second, milliseconds in UTC.
         later_ms: i64,
     },
-    /// It never happened; it was moved past the gap.
+    /// A local time that never happened; it was moved past the gap.
     Gap,
 }
 
@@ -144,7 +144,7 @@ impl Zone {
 
     /// Local calendar of the moment `utc_ms`.
     pub fn local(&self, utc_ms: i64) -> LocalTime {
-        LocalTime::of(utc_ms.saturating_add(self.offset_ms(utc_ms)))
+        LocalTime::new(utc_ms.saturating_add(self.offset_ms(utc_ms)))
     }
 
     /// `2017-10-03 08:00:00`, as clocks in the zone show the moment `utc_ms`.
@@ -152,7 +152,8 @@ impl Zone {
         format_utc(utc_ms.saturating_add(self.offset_ms(utc_ms)))
     }
 
-    /// The same without seconds where these are none: `2017-10-03 08:00`.
+    /// Shows the moment `utc_ms` like [`Zone::show`], without seconds where these are none:
+    /// `2017-10-03 08:00`.
     pub fn show_short(&self, utc_ms: i64) -> String {
         let shown = self.show(utc_ms);
         shown.strip_suffix(":00").map_or_else(|| shown.clone(), str::to_owned)
@@ -192,7 +193,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
-    fn of(local_ms: i64) -> Self {
+    fn new(local_ms: i64) -> Self {
         let day = local_ms.div_euclid(DAY_MS);
         let in_day = local_ms.rem_euclid(DAY_MS);
         // Day 0 was a Thursday. Both quotients are in range by construction.
@@ -229,7 +230,7 @@ impl Calendar<'_> {
             self.hour = Some(quarter);
             self.offset_ms = self.zone.offset_ms(utc_ms);
         }
-        LocalTime::of(utc_ms.saturating_add(self.offset_ms))
+        LocalTime::new(utc_ms.saturating_add(self.offset_ms))
     }
 }
 

@@ -34,7 +34,7 @@ pub struct SourceRecord {
 /// The canonical tables with their provenance.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// What the times are relative to.
+    /// Reference of the times.
     pub basis: TimeBasis,
     /// IANA name of the cluster's own time zone, for calendar statistics.
     pub zone: String,
@@ -44,25 +44,25 @@ pub struct Trace {
     pub skipped: Vec<String>,
     /// Files that hold a header and nothing else.
     pub empty: Vec<String>,
-    /// What the reader wants known of this source: what its fields mean, what it lacks.
+    /// Notes of the reader on the source: what its fields mean, what it lacks.
     pub notes: Vec<String>,
     /// Whether the source counts GPUs at all. Where it does not, a missing GPU count is unknown, not zero.
     pub counts_gpus: bool,
-    /// What it was cut to, if it was.
+    /// Selection that the trace was cut to, if any.
     pub selected: Option<Selected>,
-    /// What became of every row.
+    /// Account of every row.
     pub ledger: Ledger,
     /// Jobs, by submit time.
     pub jobs: JobTable,
     /// Attempts, where the source records them.
     pub attempts: AttemptTable,
-    /// Where jobs ran.
+    /// Placements of jobs on nodes.
     pub placements: PlacementTable,
     /// The inventory.
     pub nodes: NodeTable,
     /// Capacity over time.
     pub capacity: CapacityTable,
-    /// What the cluster or its VCs were doing, as counted by the source.
+    /// Counts of activity of the cluster and its VCs, by the source.
     pub activity: ActivityTable,
     /// GPU telemetry.
     pub gpu_samples: GpuSampleTable,
@@ -77,8 +77,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// From the first to the last moment that a record of a job or an attempt names, milliseconds since the Unix epoch. A job
-    /// that was running when its record was taken names the moment up to which it had run by then. O(rows).
+    /// First and last moment that a record of a job or an attempt names, milliseconds since the
+    /// Unix epoch. A job that was running when its record was taken names the moment up to which it
+    /// had run by then. O(rows).
     pub fn observation(&self) -> Option<(i64, i64)> {
         let (jobs, attempts) = (&self.jobs, &self.attempts);
         let times = || {
@@ -180,7 +181,7 @@ impl Trace {
         format!("{} after the beginning", duration((at_ms - begins_ms) as f64 / 1e3))
     }
 
-    /// What whoever uses the trace must know of rows and files that are not in it, a sentence each.
+    /// Warnings on rows and files that are not in the trace, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.ledger.warnings();
         warnings.extend(stray::late_ends(self));
@@ -245,7 +246,7 @@ mod tests {
     use crate::schema::JobRow;
     use crate::time::{FARTHEST_MS, to_the_minute};
 
-    /// Found by a newcomer: plans for a trace without dates told days of 1970.
+    /// Moments of a trace without dates are not shown as days of 1970, as plans once did.
     #[test]
     fn moments_of_a_trace_without_dates_are_times_since_its_beginning() {
         let zone = Zone::named("Asia/Shanghai").unwrap();

@@ -14,7 +14,7 @@ use tracecast_planner::replay::growth::FACTORS;
 
 use crate::exit::Usage;
 
-/// Which rows of tables of prices are meant.
+/// Rows of the tables of prices to use.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Tables {
     /// Clouds of a table of prices that are offered, separated by commas, such as aws,gcp [default: all that it has]
@@ -28,13 +28,23 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// As the planner takes it.
+    /// Filter of the planner.
     pub(crate) fn filter(&self) -> TableFilter {
         TableFilter { providers: self.provider.clone(), regions: self.region.clone() }
     }
 }
 
-/// How sources are read.
+/// Trace that a command reads.
+#[derive(Debug, Args)]
+pub(crate) struct Input {
+    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// Options of reading sources.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Reading {
     /// Reader to use for every file [default: recognised from each file]
@@ -105,7 +115,7 @@ impl Reading {
         }
     }
 
-    /// The options that say how sources are read, as they would be typed again.
+    /// Options that say how sources are read, as they would be typed again.
     pub(crate) fn as_typed(&self) -> Vec<String> {
         let one = |option: &str, value: Option<String>| value.map(|value| [option.to_owned(), value]);
         let expansion = (self.max_expansion != ingest::MOST_EXPANSION).then(|| self.max_expansion.to_string());
@@ -141,7 +151,7 @@ impl Reading {
     }
 }
 
-/// The time in which jobs were submitted that are looked at.
+/// Window of the submissions of the jobs looked at.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Between {
     /// Look only at jobs that were submitted at this time or later [default: from the first job]
@@ -161,7 +171,7 @@ impl Between {
         window(&self.from, &self.to)
     }
 
-    /// What is asked for, as it is typed; `None` if nothing is.
+    /// Window as it was typed; `None` if there is none.
     pub(crate) fn typed(&self) -> Option<String> {
         let side = |name: &str, at: &Option<Written>| at.as_ref().map(|at| format!("{name} {at}"));
         let sides: Vec<String> = [side("--from", &self.from), side("--to", &self.to)].into_iter().flatten().collect();
@@ -206,7 +216,7 @@ pub(crate) enum RowsForm {
     Json,
 }
 
-/// What the name of a file in a form ends in.
+/// Extension of a file in this form.
 pub(crate) fn extension(form: &impl ValueEnum) -> String {
     let value = form.to_possible_value();
     match value.as_ref().map_or("txt", |value| value.get_name()) {
@@ -250,7 +260,7 @@ pub(crate) enum Plain {
     Json,
 }
 
-/// How times are given, for the end of a help.
+/// Help on times, for the end of a command's help.
 pub(crate) const TIMES: &str = "\
 Times: write 2017-10-03, 2017-10-03T12:00, 2017-10-03T12:00:00Z, 2017-10-03T12:00:00+08:00, or seconds since the epoch (1970-01-01 UTC). \
 A time without an offset is in the time zone of the trace (see --timezone). A window includes its start and excludes its end. \
@@ -262,7 +272,7 @@ pub(crate) fn window<'a>(from: &'a Option<Written>, to: &'a Option<Written>) -> 
     Ok(Window::new(["--from", "--to"], from.as_ref(), to.as_ref())?)
 }
 
-/// What jobs compete for, by its name.
+/// Resource that jobs compete for, by its name.
 pub(crate) fn resource(text: &str) -> Result<Resource, String> {
     let known = Resource::ALL.into_iter().find(|resource| resource.id() == text);
     known.ok_or_else(|| format!("no such resource; there are {}", Resource::ALL.map(Resource::id).join(", ")))
@@ -282,16 +292,11 @@ pub(crate) fn duration(text: &str) -> Result<i64, String> {
     tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())
 }
 
-/// The same as it is written, for a scenario to read.
-pub(crate) fn timed(text: &str) -> Result<String, String> {
-    duration(text).map(|_| text.to_owned())
-}
-
-/// How an entry of a list such as `a, b` is read: without the blanks around it.
+/// Parser of an entry of a list such as `a, b`, without the blanks around it.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed<P>(P);
 
-/// As `entry` reads it, without the blanks around it.
+/// Parses an entry with `entry`, without the blanks around it.
 pub(crate) fn listed<P: TypedValueParser>(entry: P) -> Listed<P> {
     Listed(entry)
 }
@@ -328,7 +333,7 @@ pub(crate) fn within(text: &str, (least, most): (f64, f64), remedy: &'static str
     text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
 }
 
-/// By what work is multiplied.
+/// Parses a factor that work is multiplied by.
 pub(crate) fn factor(text: &str) -> Result<f64, &'static str> {
     within(text, FACTORS, "write a factor from 0.05 to 20, such as 1.2 for a fifth more")
 }
@@ -337,7 +342,7 @@ pub(crate) fn factor(text: &str) -> Result<f64, &'static str> {
 mod tests {
     use super::duration;
 
-    /// Found by a newcomer: `--deadline 24` was 24 seconds.
+    /// Regression test: `--deadline 24` was 24 seconds.
     #[test]
     fn a_length_of_time_has_a_unit() {
         assert_eq!((duration("24h"), duration(" 90min"), duration("0")), (Ok(86_400_000), Ok(5_400_000), Ok(0)));

@@ -1,4 +1,5 @@
-//! What can be told to be wrong before a long read or a training begins: places that cannot be written to, and what would be lost there.
+//! Checks before a long read or a training begins: places that cannot be written to, and what would
+//! be lost there.
 
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
@@ -9,7 +10,7 @@ use clap::{Args, ValueEnum};
 use crate::args::extension;
 use crate::exit::Usage;
 
-/// What may become of files that are there already.
+/// Fate of files that are there already.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Replacing {
     /// Replace files that are there already, and write into folders that are not empty
@@ -18,7 +19,8 @@ pub(crate) struct Replacing {
 }
 
 impl Replacing {
-    /// Where the answer of `command` in `form` goes, checked as a [`file`](Self::file): the one that was named, or one of the command's name if a folder was.
+    /// Path of the answer of `command` in `form`, checked as a [`file`](Self::file): the one that
+    /// was named, or one of the command's name if a folder was.
     pub(crate) fn answer(self, out: Option<&Path>, command: &str, form: &impl ValueEnum) -> Result<Option<PathBuf>> {
         let out = named(out, || format!("{command}.{}", extension(form)));
         self.files([&out])?;
@@ -38,14 +40,14 @@ impl Replacing {
     /// Checks that a file can be written at `path`.
     pub(crate) fn file(self, path: &Path) -> Result<()> {
         match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() => {
+            Ok(result) if result.is_dir() => {
                 bail!(
                     "{0} is a folder; name a file to write, or {0}/ for a file of the usual name where the command offers that",
                     path.display()
                 )
             }
             // A pipe or a device is written to as it is.
-            Ok(found) if !found.is_file() => return Ok(()),
+            Ok(result) if !result.is_file() => return Ok(()),
             Ok(_) if !self.force => {
                 bail!("{} is there already; add --force to replace it, or name another file", path.display())
             }
@@ -59,7 +61,7 @@ impl Replacing {
 
     /// Checks that `path` is a folder that can be written to and is empty, or can be made one.
     pub(crate) fn folder(self, path: &Path) -> Result<()> {
-        if !self.force && std::fs::read_dir(path).is_ok_and(|mut found| found.next().is_some()) {
+        if !self.force && std::fs::read_dir(path).is_ok_and(|mut result| result.next().is_some()) {
             bail!(
                 "{} is not empty; add --force to write into it all the same, which replaces files of the same names, or name another folder",
                 path.display()
@@ -73,7 +75,7 @@ impl Replacing {
 pub(crate) fn apart<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
     let mut before: Vec<PathBuf> = Vec::new();
     for path in paths.into_iter().flatten() {
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             continue;
         }
         let place = place(path);
@@ -86,7 +88,7 @@ pub(crate) fn apart<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) ->
     Ok(())
 }
 
-/// Where a path leads, however it is written: without links, as far as it is there, and without `.` and `..`.
+/// Canonical form of a path: without links, as far as it is there, and without `.` and `..`.
 fn place(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
@@ -121,7 +123,8 @@ pub(crate) fn form_of_name<F: ValueEnum + Copy>(out: Option<&Path>) -> Option<F>
     F::value_variants().iter().copied().find(|form| ending.eq_ignore_ascii_case(extension(form)))
 }
 
-/// Where an answer goes: the file that was named, or one called `name` if a folder was, which ends in a slash.
+/// Path of an answer: the file that was named, or one called `name` if a folder was, which ends in
+/// a slash.
 fn named(out: Option<&Path>, name: impl FnOnce() -> String) -> Option<PathBuf> {
     out.map(|path| if is_folder(path) { path.join(name()) } else { path.to_owned() })
 }
@@ -131,7 +134,7 @@ fn writable(folder: &Path, wanted: &Path) -> Result<()> {
     let here = |path: &Path| if path.as_os_str().is_empty() { PathBuf::from(".") } else { path.to_owned() };
     for above in folder.ancestors().map(here) {
         match std::fs::metadata(&above) {
-            Ok(found) if found.is_dir() => return probe(&above, wanted),
+            Ok(result) if result.is_dir() => return probe(&above, wanted),
             Ok(_) => bail!("{} cannot be written: {} is a file and no folder", wanted.display(), above.display()),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error).with_context(|| format!("{} cannot be written", wanted.display())),

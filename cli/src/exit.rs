@@ -1,6 +1,6 @@
 //! Exit codes, as the README lists them.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use tracecast_analytics::Kind;
@@ -12,11 +12,11 @@ use tracecast_predictors::serve::signalled;
 const FAILED: u8 = 1;
 /// `--strict` was asked for and rows were quarantined or a file is damaged. (2 is clap's code for wrong usage.)
 const STRICT: u8 = 3;
-/// What was asked does not exist or does not go together; clap's code for wrong usage.
+/// Code of a request that does not exist or does not go together; clap's code for wrong usage.
 const USAGE: u8 = 2;
 /// No reader recognised the source.
 const UNKNOWN_FORMAT: u8 = 4;
-/// The data do not suffice for what was asked.
+/// Code for data that do not suffice for the request.
 const TOO_LITTLE_DATA: u8 = 5;
 
 /// Options that do not go together, or name what there is not.
@@ -47,7 +47,7 @@ pub(crate) fn leave_nothing_half_written() {
 /// The exit code of an outcome; a failure's chain of reasons goes to stderr.
 pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
-    if is_broken_pipe(error) {
+    if is_of(error, ErrorKind::BrokenPipe) {
         // The reader of the output (`head`, a pager) has seen enough; that is no failure.
         return ExitCode::SUCCESS;
     }
@@ -73,9 +73,13 @@ fn kind(error: &anyhow::Error) -> Kind {
     analytics().or_else(predictors).or_else(replay).or_else(planner).or_else(here).unwrap_or(Kind::Failed)
 }
 
-/// The chain of reasons. A plan's may be a file to copy, so its line ends stay.
+/// The chain of reasons, with what to do where a file is not there. A plan's may be a file to copy,
+/// so its line ends stay.
 fn message(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
+    let mut text = format!("{error:#}");
+    if is_of(error, ErrorKind::NotFound) {
+        text.push_str("; check the path (one that does not begin with / starts at the current folder)");
+    }
     if error.is::<tracecast_planner::Error>() || error.is::<tracecast_planner::replay::Error>() {
         text.lines().map(printable).collect::<Vec<_>>().join("\n")
     } else {
@@ -83,9 +87,7 @@ fn message(error: &anyhow::Error) -> String {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+/// Whether the system refused something for a reason of this kind.
+fn is_of(error: &anyhow::Error, kind: ErrorKind) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(|cause| cause.kind() == kind)
 }

@@ -6,6 +6,7 @@ mod args;
 mod cmd;
 mod early;
 mod exit;
+mod glossary;
 mod memory;
 mod output;
 mod progress;
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
         // Fails only if the pool is already running, which nothing before this line starts.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global();
     }
-    if !matches!(arguments.command, cmd::Command::Serve(_)) {
+    if !matches!(arguments.command, Some(cmd::Command::Serve(_))) {
         // The server ends in good order by itself.
         exit::leave_nothing_half_written();
     }

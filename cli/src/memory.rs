@@ -16,7 +16,7 @@ use tracecast_analytics::storage::Unfinished;
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(10);
 
-/// What the process holds: memory that no file backs, and address space, bytes.
+/// Memory that the process holds: memory that no file backs, and address space, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     anonymous: u64,

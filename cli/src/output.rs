@@ -1,4 +1,4 @@
-//! Where answers go: stdout, or a file that appears whole or not at all.
+//! Destinations of answers: stdout, or a file that appears complete or not at all.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ pub(crate) fn text(text: &str, file: Option<&Path>) -> Result<()> {
     bytes(text.as_bytes(), file)
 }
 
-/// Shows `text` in the pager that `TRACECAST_PAGER` or `PAGER` names (`less` if neither does, none if it is empty or `cat`). Whether there was one.
+/// Shows `text` in the pager that `TRACECAST_PAGER` or `PAGER` names (`less` if neither does, none
+/// if it is empty or `cat`). Returns whether there was one.
 fn paged(text: &str) -> bool {
     let named = ["TRACECAST_PAGER", "PAGER"].into_iter().find_map(std::env::var_os);
     let pager = named.unwrap_or_else(|| "less".into());
@@ -52,11 +53,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_all(&[(path, bytes)])
 }
 
-/// As [`write()`], of files that belong together: if one of them cannot be written, none is.
+/// Writes files that belong together as [`write()`] does: if one of them cannot be written, none
+/// is.
 pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     let mut regular = Vec::new();
     for (path, bytes) in files {
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
             let opened = std::fs::OpenOptions::new().write(true).open(path);
             let written = opened.and_then(|mut file| file.write_all(bytes));
             written.with_context(|| format!("write {}", path.display()))?;
@@ -127,12 +129,12 @@ pub(crate) fn width(file: Option<&Path>) -> TextOptions {
 
 /// Width and colour of the terminal: `COLUMNS` if it is set, else what the terminal says; 100 columns without colour where stdout is none.
 pub(crate) fn terminal() -> TextOptions {
-    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let arguments = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
         let plain = TextOptions::default();
-        return TextOptions { width: asked.unwrap_or(plain.width), ..plain };
+        return TextOptions { width: arguments.unwrap_or(plain.width), ..plain };
     }
-    let width = asked.unwrap_or_else(|| comfy_table::Table::new().width().map_or(100, usize::from));
+    let width = arguments.unwrap_or_else(|| comfy_table::Table::new().width().map_or(100, usize::from));
     TextOptions { width, color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
 }

@@ -9,9 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
 use tracecast_analytics::watch::Watch;
 
-/// What is done of so many steps, and the time left.
+/// Template of progress over so many steps, with the time left.
 const COUNTED: &str = "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left";
-/// What is done, where nobody knows how much there is.
+/// Template of progress where the number of steps is unknown.
 const UNCOUNTED: &str = "{spinner} {msg} … {elapsed}";
 
 /// Templates are constants; a bad one would only cost a bar its looks.
@@ -48,7 +48,8 @@ impl Bar {
     }
 }
 
-/// What is being done and for how long, on a terminal; it moves by itself, and is taken away when dropped.
+/// Clock of the work in progress, on a terminal; it moves by itself, and is taken away when
+/// dropped.
 pub(crate) struct Clock(ProgressBar);
 
 /// The line that moves by itself, so that messages do not write into it.
@@ -86,7 +87,7 @@ impl Steps {
         Self(Clock::moving(bar(quiet, Some(count as u64), COUNTED), what))
     }
 
-    /// As many steps as [`Watch::more`] says; until it does, nobody knows how many there are.
+    /// Progress over as many steps as [`Watch::more`] says; until it does, their number is unknown.
     pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
         Self(Clock::moving(bar(quiet, Some(0), UNCOUNTED), what))
     }

@@ -16,15 +16,16 @@ use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
 use serde::Serialize;
 
 use crate::exit::Usage;
-use crate::output;
+use crate::{glossary, output};
 
 /// Name of the file.
 const FILE: &str = "tracecast.toml";
 /// Names a settings file elsewhere.
 const PATH: &str = "TRACECAST_CONFIG";
 /// Options that cannot be set: where answers are written, and what only one call can mean or takes the place of another option.
-const ONE_CALL: [&str; 26] = [
+const ONE_CALL: [&str; 29] = [
     "add",
+    "by-job",
     "charts",
     "compare",
     "draws",
@@ -41,12 +42,14 @@ const ONE_CALL: [&str; 26] = [
     "quarantine",
     "results",
     "save",
+    "save-profiles",
     "scale",
     "schedule",
     "section",
     "share",
     "tables",
     "textfile",
+    "trace",
     "version",
     "where",
     "with",
@@ -59,27 +62,28 @@ pub(crate) struct Setting {
     pub(crate) command: String,
     /// The option, without dashes.
     pub(crate) option: String,
-    /// Its values.
+    /// Values of the setting.
     pub(crate) values: Vec<String>,
     /// The file or variable it comes from.
     pub(crate) from: String,
 }
 
-/// What a site has set.
+/// Settings of a site.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     /// The file, if there is one, and what it says.
     file: Option<(PathBuf, toml::Table)>,
-    /// Those that a command takes, by command and option.
+    /// Settings that a command takes, by command and option.
     pub(crate) in_force: Vec<Setting>,
     /// Keys of the file that some command takes, as paths.
     used: BTreeSet<Vec<String>>,
 }
 
-/// What was typed, with settings in the place of defaults. Ends the program, as clap does, when that is no command.
+/// Parses the arguments, with settings in the place of defaults. Ends the program, as clap does,
+/// when that is no command.
 pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings)> {
     let mut settings = Settings::read(&std::env::current_dir().context("find the current folder")?)?;
-    let command = settings.applied(A::command(), &mut Vec::new());
+    let command = settings.applied(glossary::shortened(A::command(), ""), &mut Vec::new());
     settings.check()?;
     settings.in_force.sort();
     let matches = match command.try_get_matches() {
@@ -112,7 +116,8 @@ fn below_zero(error: &clap::Error, typed: impl Iterator<Item = OsString>) -> Opt
     ))
 }
 
-/// What to do where an option of other replays stands beside `simulate --share`: clap says no more than that they do not go together.
+/// Remedy where an option of other replays stands beside `simulate --share`: clap says no more than
+/// that they do not go together.
 fn beside_share(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::ArgumentConflict {
         return None;
@@ -132,7 +137,7 @@ fn beside_share(error: &clap::Error) -> Option<String> {
     let [other, ..] = others.as_slice() else { return None };
     (others.len() < all).then(|| {
         format!(
-            "{other} does not go with --share: there, jobs of one GPU start in order of submission on --gpus GPUs of one type, and no other order, scan, cluster, quota or window has a part in it; leave {other} out, or --share. Ways to share are compared by naming several, and --eval-from says from when on jobs are reported"
+            "{other} does not go with --share: there, jobs of one GPU start in order of submission on --gpus GPUs of one type, and no other order, scan or site has a part in it; leave {other} out, or --share. Ways to share are compared by naming several, and --eval-from says from when on jobs are reported"
         )
     })
 }
@@ -141,8 +146,8 @@ impl Settings {
     /// The file that the environment names, else that of the folder or of one above it.
     fn read(folder: &Path) -> Result<Self> {
         let named = std::env::var_os(PATH).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let found = named.or_else(|| folder.ancestors().map(|above| above.join(FILE)).find(|path| path.is_file()));
-        let Some(path) = found else { return Ok(Self::default()) };
+        let result = named.or_else(|| folder.ancestors().map(|above| above.join(FILE)).find(|path| path.is_file()));
+        let Some(path) = result else { return Ok(Self::default()) };
         let text = crate::source::text(&path)?;
         let table = text
             .parse()
@@ -187,7 +192,7 @@ impl Settings {
 
     /// The values of an option of a command, and where they come from.
     fn value(&mut self, command: &[String], long: &str) -> Option<(Vec<String>, String)> {
-        let (mut found, mut from) = (None, String::new());
+        let (mut result, mut from) = (None, String::new());
         if let Some((path, table)) = &self.file {
             // The top of the file first, then the tables on the way to the command, of which the last counts.
             for depth in 0..=command.len() {
@@ -199,7 +204,7 @@ impl Settings {
                 let keys = [long.to_owned(), long.replace('-', "_")];
                 if let Some((values, key)) = keys.into_iter().find_map(|key| Some((value(&key)?, key))) {
                     self.used.insert(command.iter().take(depth).cloned().chain([key]).collect());
-                    (found, from) = (Some(values), path.display().to_string());
+                    (result, from) = (Some(values), path.display().to_string());
                 }
             }
         }
@@ -207,9 +212,9 @@ impl Settings {
         if let Ok(value) = std::env::var(&variable)
             && !value.is_empty()
         {
-            (found, from) = (Some(vec![value]), variable);
+            (result, from) = (Some(vec![value]), variable);
         }
-        found.map(|values| (values, from))
+        result.map(|values| (values, from))
     }
 
     /// Says where a value that an option refuses comes from, if nobody typed it.
@@ -258,12 +263,12 @@ fn texts(value: &toml::Value) -> Option<Vec<String>> {
 }
 
 /// Paths of all values that are no tables.
-fn leaves(table: &toml::Table, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+fn leaves(table: &toml::Table, path: &mut Vec<String>, result: &mut Vec<Vec<String>>) {
     for (key, value) in table {
         path.push(key.clone());
         match value {
-            toml::Value::Table(table) => leaves(table, path, found),
-            _ => found.push(path.clone()),
+            toml::Value::Table(table) => leaves(table, path, result),
+            _ => result.push(path.clone()),
         }
         path.pop();
     }
@@ -304,7 +309,7 @@ mod tests {
             let error = Arguments::command().try_get_matches_from(typed).unwrap_err();
             below_zero(&error, typed.iter().map(OsString::from))
         };
-        let plan = ["tracecast", "plan", "capacity", "x", "--target-p95"];
+        let plan = ["tracecast", "plan", "nodes", "x", "--target-p95"];
         assert!(
             told(&[&plan[..], &["-1h"]].concat())
                 .unwrap()

@@ -1,4 +1,5 @@
-//! From what was typed to a trace: trace folders are loaded, anything else is read on the fly.
+//! Traces of the sources that were typed: trace folders are loaded, anything else is read on the
+//! fly.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(crate) fn open(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     open_between(sources, reading, &Between::default(), quarantine, quiet)
 }
 
-/// As [`open`], of the jobs that were submitted in a time.
+/// Opens sources as [`open`] does, for the jobs that were submitted in a time.
 pub(crate) fn open_between(
     sources: &[PathBuf],
     reading: &Reading,
@@ -75,7 +76,8 @@ fn tell_selected(trace: &Trace, quiet: bool) {
     }
 }
 
-/// As [`open`], for a command that needs all jobs of a cluster, for the reason `why`: refuses `--where`, and a source that holds a part.
+/// Opens sources as [`open`] does, for a command that needs all jobs of a cluster, for the reason
+/// `why`: refuses `--where`, and a source that holds a part.
 pub(crate) fn open_whole(sources: &[PathBuf], reading: &Reading, quiet: bool, why: &str) -> Result<Trace> {
     reading.needs_all_jobs(why)?;
     let trace = open(sources, reading, None, quiet)?;
@@ -108,7 +110,7 @@ pub(crate) fn told(trace: &Trace, strict: bool) -> Result<()> {
     Ok(())
 }
 
-/// As [`told`], of a ledger alone.
+/// Warns as [`told`] does, for a ledger alone.
 pub(crate) fn told_of(ledger: &Ledger, strict: bool) -> Result<()> {
     if strict {
         ledger.check_whole()?;
@@ -137,7 +139,7 @@ pub(crate) fn zone(name: &str, reading: &Reading) -> Result<Zone> {
     }
 }
 
-/// As [`open`], but a trace of which no row could be used is no error.
+/// Reads sources as [`open`] does, but a trace of which no row could be used is no error.
 pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&Path>, quiet: bool) -> Result<Trace> {
     let (folders, files) = parted(sources);
     if !folders.is_empty() && quarantine.is_some() {
@@ -255,7 +257,7 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(storage::read_text(path)?)
 }
 
-/// What `--prices` names.
+/// Files that `--offers` names.
 enum Priced {
     /// The text of an offers file.
     Offers(String),
@@ -329,27 +331,27 @@ pub(crate) fn offers(paths: &[PathBuf], filter: &TableFilter) -> Result<Offers> 
     }
     if let [(first, _), (second, _), ..] = files.as_slice() {
         let what = format!(
-            "--prices {} and {} are both offers files; write their instances into one",
+            "--offers {} and {} are both offers files; write their instances into one",
             first.display(),
             second.display()
         );
         return Err(Usage(what).into());
     }
     if tables.is_empty() && *filter != TableFilter::default() {
-        let what = "--provider and --region pick rows of a table of prices, and --prices names none; leave them out, or name a table such as cloud-gpus.csv";
+        let what = "--provider and --region pick rows of a table of prices, and --offers names none; leave them out, or name a table such as cloud-gpus.csv";
         return Err(Usage(what.to_owned()).into());
     }
     let named = named.join(", ");
     let tell = |notes: &[String]| warn(notes.iter().map(|note| format!("{named}: {note}")).collect());
-    let found = ListedOffers::of(&tables.iter().collect::<Vec<_>>(), filter)?;
-    if found.offers.is_empty() && !tables.is_empty() {
-        tell(&found.notes);
+    let result = ListedOffers::new(&tables.iter().collect::<Vec<_>>(), filter)?;
+    if result.offers.is_empty() && !tables.is_empty() {
+        tell(&result.notes);
         bail!(
             "{named}: no row has a price of an instance with whole GPUs on demand; name an offers file (TOML), or a table such as cloud-gpus.csv"
         );
     }
     let (file, text) = files.first().map_or((named.clone(), ""), |(file, text)| (file.display().to_string(), text));
-    let offers = Offers::with_table(&file, text, &found)?;
+    let offers = Offers::with_table(&file, text, &result)?;
     tell(&offers.notes);
     warn(offers.oddities());
     Ok(offers)
@@ -384,7 +386,7 @@ fn write_quarantined(trace: &Trace, path: &Path) -> Result<()> {
     output::write(path, &lines)
 }
 
-/// Where the bundled sample lies in a checkout.
+/// Folder of the bundled sample in a checkout.
 pub(crate) const SAMPLE: &str = "datasets/sample";
 
 /// The bundled sample: `datasets/sample` in the current folder or one above it, else where the program was built.

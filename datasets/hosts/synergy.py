@@ -3,7 +3,7 @@
 
     git clone https://github.com/msr-fiddle/synergy
     python3 datasets/hosts/synergy.py synergy/simulator/models > host.csv
-    tracecast backtest allocation simulation_throughputs.json.gz … --host-table host.csv
+    tracecast plan allocation simulation_throughputs.json.gz … --host-table host.csv
 
 Each of their files holds a table: nine numbers of processors by five amounts of memory, in speeds of the model. Their ResNet-18 and ResNet-50 are put onto
 Gavel's types of these names, though the data sets differ. Their language models are at full speed from one processor on, and so are LM and Transformer here.

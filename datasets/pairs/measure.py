@@ -1,7 +1,7 @@
-"""Measures who slows whom on this machine's GPU, for `tracecast backtest interference`.
+"""Measures who slows whom on this machine's GPU, for `tracecast model backtest interference`.
 
     python3 datasets/pairs/measure.py --out our-pairs
-    tracecast backtest interference our-pairs/pairs.csv --profiles our-pairs/profiles.csv
+    tracecast model backtest interference our-pairs/pairs.csv --profiles our-pairs/profiles.csv
 
 Common training and inference loops run alone, in pairs, in larger groups where that is asked for, and beside loads of
 one resource; `datasets/README.md` says what the files hold. The same command again goes on where an earlier one was

@@ -37,7 +37,7 @@ fn fleet(gpus: u32) -> TypedFleet {
         }
     }
     let pools = ["fast", "middle", "slow"].map(|name| GpuPool { name: name.to_owned(), gpus });
-    TypedFleet::of(pools.to_vec(), &rates).unwrap()
+    TypedFleet::new(pools.to_vec(), &rates).unwrap()
 }
 
 fn jobs(fleet: &TypedFleet, jobs: usize) -> Vec<GangJob> {
@@ -48,7 +48,7 @@ fn jobs(fleet: &TypedFleet, jobs: usize) -> Vec<GangJob> {
 fn active<'a>(fleet: &'a TypedFleet, jobs: &[GangJob]) -> Vec<ActiveJob<'a>> {
     let of = |(number, job): (usize, &GangJob)| ActiveJob {
         since_s: 60.0 * number as f64,
-        ..ActiveJob::of(&fleet.kinds[job.kind], job.steps)
+        ..ActiveJob::new(&fleet.kinds[job.kind], job.steps)
     };
     jobs.iter().enumerate().map(of).collect()
 }

@@ -79,16 +79,16 @@ fn offers() -> Offers {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn mix(bencher: divan::Bencher<'_, '_>) {
     let (trace, offers) = (trace(), offers());
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     bencher.bench_local(|| {
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
         let demand = jobs.demand((0, WEEK_MS), i64::MAX);
         let cost = |(pool, demand)| {
-            let supply = PoolSupply::of(&offers, pool, demand, &OPTIONS);
+            let supply = PoolSupply::new(&offers, pool, demand, &OPTIONS);
             solve(&supply, &levels(&supply, demand.hours.iter().copied()))
         };
-        let found: Vec<_> = offers.pools.iter().zip(&demand).map(cost).collect();
-        let gap = found.iter().map(tracecast_planner::fleet::commit::FleetMix::gap).fold(0.0, f64::max);
+        let result: Vec<_> = offers.pools.iter().zip(&demand).map(cost).collect();
+        let gap = result.iter().map(tracecast_planner::fleet::commit::FleetMix::gap).fold(0.0, f64::max);
         assert!(gap < 1e-2, "{gap}");
         gap
     });
@@ -97,10 +97,10 @@ fn mix(bencher: divan::Bencher<'_, '_>) {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn programme(bencher: divan::Bencher<'_, '_>) {
     let (trace, offers) = (trace(), offers());
-    let facts = JobFacts::of(&trace);
-    let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+    let facts = JobFacts::new(&trace);
+    let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
     let demand = jobs.demand((0, WEEK_MS), i64::MAX);
-    let supply = PoolSupply::of(&offers, &offers.pools[0], &demand[0], &OPTIONS);
+    let supply = PoolSupply::new(&offers, &offers.pools[0], &demand[0], &OPTIONS);
     let levels = levels(&supply, demand[0].hours.iter().copied());
     bencher.bench_local(|| solve(&supply, &levels).cost);
 }

@@ -23,7 +23,7 @@ fn main() {
 fn requests() -> Vec<LoggedRequest> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(7);
     let (input, output) = (LogNormal::new(6.6, 1.0).unwrap(), LogNormal::new(5.0, 0.8).unwrap());
-    let mut found: Vec<LoggedRequest> = (0..REQUESTS)
+    let mut result: Vec<LoggedRequest> = (0..REQUESTS)
         .map(|_| {
             let at_us = loop {
                 let at = random.random_range(0..HOUR_US);
@@ -40,8 +40,8 @@ fn requests() -> Vec<LoggedRequest> {
             }
         })
         .collect();
-    found.sort_by_key(|request| request.at_us);
-    found
+    result.sort_by_key(|request| request.at_us);
+    result
 }
 
 fn service() -> ReplicaService {
@@ -66,7 +66,7 @@ fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService) -> Servi
 fn replay(bencher: divan::Bencher<'_, '_>) {
     let (requests, service) = (requests(), service());
     let case = case(&requests, &service);
-    let load = ServingLoad::of(&service, &requests);
+    let load = ServingLoad::new(&service, &requests);
     let rule = ServingRule::Forecast {
         window_slots: 4,
         quantile: 0.9,
@@ -90,7 +90,7 @@ fn bound(bencher: divan::Bencher<'_, '_>) {
 fn choose(bencher: divan::Bencher<'_, '_>) {
     let (requests, service) = (requests(), service());
     let case = case(&requests, &service);
-    let load = ServingLoad::of(&service, &requests);
+    let load = ServingLoad::new(&service, &requests);
     bencher.bench_local(|| {
         let settings = case.reactive_settings(6, false);
         case.scores(&settings, load, 6, (0, HOUR_US)).len()

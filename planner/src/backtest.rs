@@ -1,7 +1,8 @@
 //! The answer of a back-test of durations: how each model did on jobs it had not seen, and what that is worth in the queue.
 //!
 //! [`tracecast_predictors::duration::backtest`] predicts and scores, [`downstream`](crate::downstream) replays. Here both become one JSON
-//! (`backtest-duration/1`) and one report. Beside the model chosen stands the best simple rule, chosen on the same jobs. Worked example: a model with pinball loss 0.21
+//! (`model-backtest-duration/1`) and one report. Beside the model chosen stands the best simple
+//! rule, chosen on the same jobs. Worked example: a model with pinball loss 0.21
 //! at 10 % where that rule has 0.33 shows 0.64 in the column `p10 loss`.
 
 mod queue;
@@ -18,7 +19,7 @@ use tracecast_predictors::score::{Pinball, Score};
 use crate::downstream::Downstream;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-duration/1";
+pub const SCHEMA: &str = "model-backtest-duration/1";
 
 /// A back-test of durations, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -30,7 +31,7 @@ pub struct BacktestAnswer {
     pub title: String,
     /// What a reader must know before any figure: that the record is too short to trust intervals, or how much of the GPU time was left out.
     pub cautions: Vec<String>,
-    /// What a reader must know of the data, cautions included.
+    /// Notes on the data, cautions included.
     pub notes: Vec<String>,
     /// IANA name of the trace's zone, in which the report tells times.
     pub zone: String,

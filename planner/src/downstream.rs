@@ -53,7 +53,7 @@ pub const SHARES: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
 
-/// What the order of submission is called.
+/// Name of the order of submission.
 pub(crate) const FIFO: &str = "FIFO";
 
 /// What the order of the least GPU time first is called where it knows true durations.
@@ -128,7 +128,8 @@ pub struct QueueOutcome {
     pub p95_wait_s: f64,
     /// Mean wait less FIFO's, seconds, job by job, with its 95 % interval over days drawn anew; below 0 where jobs wait less. Of the jobs that finish under FIFO; `None` where one of them does not.
     pub beside_fifo_s: Option<IntervalEstimate>,
-    /// The same beside the fewest GPUs first, which needs no prediction.
+    /// Mean wait less that of the fewest GPUs first, which needs no prediction, seconds, with its
+    /// 95 % interval.
     pub beside_fewest_s: Option<IntervalEstimate>,
     /// Share closed of the gap from the fewest GPUs first to the oracle; `None` where there is no gap.
     pub gap_closed: Option<f64>,
@@ -136,7 +137,7 @@ pub struct QueueOutcome {
     pub p95_of_fifo: Option<f64>,
     /// Model whose predictions it used.
     pub model: Option<String>,
-    /// What of its distribution.
+    /// Statistic of its distribution that orders jobs.
     pub measure: Option<LengthMeasure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
@@ -144,7 +145,7 @@ pub struct QueueOutcome {
     pub ageing_share: Option<f64>,
     /// Whether it was chosen on an earlier replay.
     pub chosen_before: bool,
-    /// What it did there.
+    /// Result on that earlier replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
     /// Whether it knew the true durations.
@@ -169,11 +170,11 @@ pub struct Before {
 pub struct Downstream {
     /// Jobs replayed.
     pub jobs: usize,
-    /// Of them, those that had a prediction.
+    /// Replayed jobs that had a prediction.
     pub predicted: usize,
     /// Pools of nodes.
     pub pools: usize,
-    /// Of them, those whose past gives a γ for γ-boost; in the others it is FIFO.
+    /// Pools whose past gives a γ for γ-boost; in the others it is FIFO.
     pub pools_with_gamma: usize,
     /// How well FIFO, as it is replayed here, meets the recorded starts: whether the queue is one like the recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,7 +244,7 @@ impl Downstream {
         self
     }
 
-    /// The same order with the next smaller τ; itself, if it has the smallest.
+    /// Returns the order with the next smaller τ; itself, if it has the smallest.
     fn stepped_back<'a>(&'a self, from: &'a QueueOutcome) -> &'a QueueOutcome {
         let smaller = self.outcomes.iter().filter(|outcome| outcome.order == from.order && outcome.tau() < from.tau());
         smaller.max_by(|a, b| a.tau().total_cmp(&b.tau())).unwrap_or(from)
@@ -253,14 +254,14 @@ impl Downstream {
 /// How well FIFO meets the record, with all else as `policy` says, on the nodes of the record where it has them, and the scan that would have met it; with the mean wait of FIFO there, seconds, if these are not the nodes of the replay.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<(Fidelity, Option<f64>)> {
     let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
     let policy = Policy { order: Order::Fifo, estimate: Estimate::True, ..policy.clone() };
     let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
     let nodes = before.unwrap_or(cluster);
     let schedule = simulate(workload, nodes, &policy)?;
-    let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
+    let fidelity = Fidelity::new(workload, &schedule, recorded_start_ms)?;
     let fidelity = with_nearest(fidelity, (workload, nodes), &policy, recorded_start_ms)?;
     let fidelity = match given.as_ref().filter(|_| before.is_none()) {
         Some(given) => fidelity.on_given(given),
@@ -274,7 +275,7 @@ pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<(Fidelity, Option<f6
 /// that ran longer than `longest_s` are not among them.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub fn run(
     loaded: &mut Loaded,
     timeline: &Timeline,
@@ -294,7 +295,7 @@ pub fn run(
     let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
     let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
-    let means = MeanWaits::of(&loaded.workload, &fifo.times, SEED);
+    let means = MeanWaits::new(&loaded.workload, &fifo.times, SEED);
     let [of_fifo, of_fewest] = [&fifo, &fewest].map(|of| means.under(&of.times));
     let outcome = |order: String, waited: &Waited, ageing_s: Option<f64>| {
         let of = means.under(&waited.times);
@@ -326,24 +327,24 @@ pub fn run(
                 places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
-            let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
+            let result = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
             let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
-            let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), &found, None);
+            let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), &result, None);
             outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..plain_order });
             if !calibrated {
                 continue;
             }
             for ageing_s in AGEING_S {
                 age(loaded, &estimates, ageing_s);
-                let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+                let result = waits(loaded, &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
-                let aged = outcome(name, &found, Some(ageing_s));
+                let aged = outcome(name, &result, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
             loaded.workload.predicted_s = filled(&estimates).map(Some).collect();
             for share in SHARES {
-                let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
-                let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), &found, None);
+                let result = waits(loaded, &by_alike(share, Estimate::Predicted))?;
+                let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), &result, None);
                 let ageing_share = Some(share);
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ageing_share, ..alike });
             }
@@ -358,17 +359,17 @@ pub fn run(
             Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
         };
         loaded.workload.score = gamma_boost::scores(loaded, &paces, runs);
-        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
-        let boosted = outcome(format!("γ-boost, {}", track.name), &found, None);
+        let result = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let boosted = outcome(format!("γ-boost, {}", track.name), &result, None);
         outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
     }
     if with_pace > 0 {
         let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
         let scores = gamma_boost::scores(loaded, &paces, truth);
         loaded.workload.score = scores;
-        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let result = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "γ-boost, true durations (oracle)".to_owned();
-        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, None) });
+        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &result, None) });
     }
     // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
     let preemption = Preemption::HELIOS;
@@ -378,25 +379,25 @@ pub fn run(
         loaded.workload.predicted_s =
             places.iter().map(|place| LengthMeasure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
-        let found = waits(loaded, &preempt)?;
+        let result = waits(loaded, &preempt)?;
         let name = format!("preemptive, least left, {}", track.name);
-        outcomes.push(QueueOutcome { preempts: true, ..outcome(name, &found, None) });
+        outcomes.push(QueueOutcome { preempts: true, ..outcome(name, &result, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
-    let found = waits(loaded, &least_left)?;
-    outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, &found, None) });
+    let result = waits(loaded, &least_left)?;
+    outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, &result, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
-        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let result = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
-        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, Some(ageing_s)) });
+        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &result, Some(ageing_s)) });
     }
     for share in SHARES {
-        let found = waits(loaded, &by_alike(share, Estimate::True))?;
+        let result = waits(loaded, &by_alike(share, Estimate::True))?;
         let name = "by jobs alike, true durations (oracle)".to_owned();
-        outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, &found, None) });
+        outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, &result, None) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
@@ -444,10 +445,10 @@ fn waits(loaded: &Loaded, policy: &Policy) -> Result<Waited> {
 }
 
 fn waited((workload, cluster): (&Workload, &Cluster), schedule: &Schedule) -> Result<Waited> {
-    let found = evaluate(workload, cluster, schedule, 0)?;
-    let wait = found.metrics.overall.group.wait;
+    let result = evaluate(workload, cluster, schedule, 0)?;
+    let wait = result.metrics.overall.group.wait;
     let (mean_s, p95_s) = wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s));
-    Ok(Waited { mean_s, p95_s, times: found.times })
+    Ok(Waited { mean_s, p95_s, times: result.times })
 }
 
 #[cfg(test)]
@@ -478,7 +479,8 @@ mod tests {
             let marked = later().with_choice_from(&downstream(earlier));
             marked.outcomes.iter().filter(|outcome| outcome.chosen_before).map(|outcome| outcome.ageing_s).collect()
         };
-        // Of those no longer in the tail the second closed most, however it does later, and the first is a step back from it; the third closed more, with a longer tail.
+        // The second closed most of those no longer in the tail, however it does later, and the
+        // first is a step back from it; the third closed more, with a longer tail.
         assert_eq!(chosen(&[(1.0, 0.2, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(1.0)]);
         // There is nothing to step back to.
         assert_eq!(chosen(&[(1.0, 0.4, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(1.0)]);
@@ -487,7 +489,7 @@ mod tests {
         // Worse than the fewest GPUs first, and better than FIFO; what is smaller overtakes less, though it had a longer tail there.
         assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.05, 1.2), (3.0, -0.05, 1.0)]), [Some(2.0)]);
         assert_eq!(chosen(&[]), Vec::new());
-        // It goes by waits, also where there was no gap to close.
+        // The choice goes by waits, also where there was no gap to close.
         let mut earlier = downstream(&[(1.0, 0.1, 0.9), (2.0, 0.3, 1.0)]);
         earlier.outcomes.iter_mut().for_each(|outcome| outcome.gap_closed = None);
         let marked = later().with_choice_from(&earlier);

@@ -89,13 +89,13 @@ pub struct OneGpuJobs {
     pub users: Vec<Option<String>>,
     /// Whether each still ran at the end of the record.
     pub still_ran: Vec<bool>,
-    /// Their keys.
+    /// Keys of the jobs.
     pub keys: Vec<String>,
     /// Jobs that are left out: without GPUs, of other sizes, or without times.
     pub left_out: usize,
-    /// Of these, jobs without GPUs.
+    /// Left-out jobs without GPUs.
     pub without_gpus: usize,
-    /// Of these, jobs of more than one GPU.
+    /// Left-out jobs of more than one GPU.
     pub larger: usize,
     /// Share of the trace's GPU time that jobs of one GPU hold; none where nobody holds any.
     pub gpu_time: Option<f64>,
@@ -104,9 +104,9 @@ pub struct OneGpuJobs {
 }
 
 impl OneGpuJobs {
-    /// Those of a trace.
-    pub fn of(trace: &Trace) -> Self {
-        let facts = JobFacts::of(trace);
+    /// Collects the jobs of one GPU of a trace.
+    pub fn new(trace: &Trace) -> Self {
+        let facts = JobFacts::new(trace);
         let mut rows: Vec<(i64, usize, i64)> = Vec::new();
         for row in 0..facts.len() {
             let one = facts.gpus(row).is_some_and(|gpus| (gpus - 1.0).abs() < 1e-9);
@@ -121,7 +121,7 @@ impl OneGpuJobs {
         let held_s = |row: usize| facts.gpu_s(row).filter(|held| held.is_finite() && *held > 0.0).unwrap_or_default();
         let (own_s, all_s): (f64, f64) =
             (rows.iter().map(|(_, row, _)| held_s(*row)).sum(), (0..facts.len()).map(held_s).sum());
-        let mut found = Self {
+        let mut result = Self {
             origin_ms,
             left_out: facts.len() - rows.len(),
             without_gpus: sized(|gpus| gpus < 1e-9),
@@ -131,16 +131,16 @@ impl OneGpuJobs {
         };
         for (submit, row, run) in rows {
             let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
-            found.jobs.submit_ms.push(submit - origin_ms);
-            found.jobs.run_ms.push(run);
-            found.started_ms.push(submit - origin_ms + wait.max(0));
-            found.names.push(trace.jobs.name.get(row).map(str::to_owned));
-            found.vcs.push(trace.jobs.vc.get(row).map(str::to_owned));
-            found.users.push(trace.jobs.user.get(row).map(str::to_owned));
-            found.still_ran.push(facts.is_censored(row));
-            found.keys.push(trace.jobs.job_key.get(row).unwrap_or_default().to_owned());
+            result.jobs.submit_ms.push(submit - origin_ms);
+            result.jobs.run_ms.push(run);
+            result.started_ms.push(submit - origin_ms + wait.max(0));
+            result.names.push(trace.jobs.name.get(row).map(str::to_owned));
+            result.vcs.push(trace.jobs.vc.get(row).map(str::to_owned));
+            result.users.push(trace.jobs.user.get(row).map(str::to_owned));
+            result.still_ran.push(facts.is_censored(row));
+            result.keys.push(trace.jobs.job_key.get(row).unwrap_or_default().to_owned());
         }
-        found
+        result
     }
 
     /// Leaves out the jobs with one of some names, and says how many these are.
@@ -246,13 +246,13 @@ fn known_at(all: &OneGpuJobs, jobs: &TypedJobs, now: i64) -> (TypedJobs, Vec<usi
 /// Jobs in two parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
-    /// Where they are split, milliseconds from time 0.
+    /// Moment of the split, milliseconds from time 0.
     pub(crate) split_ms: i64,
-    /// As they were known at the split: those that had started by then.
+    /// Jobs known at the split: those that had started by then.
     pub(crate) known: TypedJobs,
-    /// Of those, the ones that had ended.
+    /// Known jobs that had ended by the split.
     pub(crate) earlier: Vec<usize>,
-    /// Of all, the ones that were submitted from the split on and ended.
+    /// Jobs that were submitted from the split on and ended.
     pub(crate) later: Vec<usize>,
 }
 
@@ -272,10 +272,10 @@ pub(crate) fn parts(all: &OneGpuJobs, jobs: &TypedJobs, eval_from_ms: Option<i64
     let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, eval_from_ms);
     let (known, earlier) = known_at(all, jobs, split_ms);
     let later = ended_from(all, jobs, split_ms);
-    for (what, found) in [("before", earlier.len()), ("after", later.len())] {
-        if found < FEWEST_JOBS {
+    for (what, result) in [("before", earlier.len()), ("after", later.len())] {
+        if result < FEWEST_JOBS {
             return Err(Error::no_jobs(format!(
-                "{found} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
+                "{result} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
             )));
         }
     }
@@ -390,14 +390,15 @@ pub(crate) mod tests {
             all.keys.push(job.to_string());
             all.names.push((job == 5).then(|| "wide".to_owned()));
         }
-        let found = parts(&all, &all.jobs, Some(300)).unwrap();
-        assert!(found.known.run_ms.contains(&297) && !found.earlier.contains(&3) && found.earlier.len() == 299);
-        assert_eq!((found.later.len(), found.later.last()), (199, Some(&498)));
+        let result = parts(&all, &all.jobs, Some(300)).unwrap();
+        assert!(result.known.run_ms.contains(&297) && !result.earlier.contains(&3) && result.earlier.len() == 299);
+        assert_eq!((result.later.len(), result.later.last()), (199, Some(&498)));
         assert!(all.notes(0, "", 1).iter().any(|note| note.starts_with("2 jobs still ran")));
         assert_eq!((all.without(&["wide".to_owned()]), all.names.len(), all.jobs.submit_ms[5]), (1, 499, 6));
     }
 
-    /// Found by a newcomer: jobs without GPUs were counted with those of other sizes, and nothing said what was at stake.
+    /// Regression test: jobs without GPUs were counted with those of other sizes, and nothing said
+    /// what was at stake.
     #[test]
     fn who_is_left_out_is_told_apart() {
         let names = vec![None; 3];

@@ -1,8 +1,9 @@
-//! How many single predictions a second the server answers, and how long each takes: `cargo bench -p tracecast-predictors --bench serve`.
+//! Benchmark of the server: single predictions answered a second, and the latency of each, by
+//! `cargo bench -p tracecast-predictors --bench serve`.
 //!
 //! The server runs on one thread of this process, clients on others, each with one connection kept alive that sends a request when it
 //! has the answer to the last. Without a third argument the model takes no time, and this is the cost of the protocol; with the absolute path
-//! of a model file (`tracecast train duration`) it is that model's. Latency is what a
+//! of a model file (`tracecast model train duration`) it is that model's. Latency is what a
 //! client sees. Memory is the resident set of the whole process, clients and their latencies included, so it is read after 10 % of the
 //! requests and at the end: it should not grow in between. Arguments: requests (200,000), clients (4), model file.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing)]

@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 
-/// What is gained by less than this is not gained.
+/// Smallest gain that counts.
 const LEAST_GAIN: f64 = 1e-9;
 
 /// Tenths of each of some members with the least `loss` that single moves lead to; `None` if there are no members.

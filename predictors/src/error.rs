@@ -11,19 +11,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There are too few jobs, rows or slots for what was asked.
+    /// Too few jobs, rows or slots for what was asked.
     #[error("{0}")]
     TooFew(String),
-    /// The data do not say what was asked for.
+    /// The data do not contain what was asked for.
     #[error("{0}")]
     NotRecorded(String),
     /// A model cannot be fitted to data of this kind.
     #[error("{0}")]
     Unsuited(String),
-    /// There is no VC or model of that name.
+    /// No VC or model has that name.
     #[error("there is no {what} {found}; there are {}", known.join(", "))]
     Unknown {
-        /// What was named.
+        /// Kind of the name, such as VC or model.
         what: &'static str,
         /// The name given.
         found: String,
@@ -45,9 +45,9 @@ pub enum Error {
     /// A learner refused its data.
     #[error("train {learner}: {reason}")]
     Learner {
-        /// Which one.
+        /// Name of the learner.
         learner: &'static str,
-        /// Its own words.
+        /// Message of the learner.
         reason: String,
     },
     /// A model file is not one, or is damaged, or is of a later version.
@@ -55,9 +55,9 @@ pub enum Error {
     ModelFile {
         /// The file.
         file: String,
-        /// What was found.
+        /// Fault found.
         found: String,
-        /// What would fix it.
+        /// Remedy for the user.
         remedy: String,
     },
     /// A file of measurements is not what it should be, at a place.
@@ -67,15 +67,15 @@ pub enum Error {
         file: String,
         /// 1-based line, where one is to blame.
         line: Option<u64>,
-        /// What was found.
+        /// Fault found.
         found: String,
-        /// What would fix it.
+        /// Remedy for the user.
         remedy: String,
     },
     /// The operating system refused a file.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// Action that failed.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -94,7 +94,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// Kind of the failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::TooFew(_) | Self::NotRecorded(_) | Self::Unsuited(_) => Kind::TooLittleData,

@@ -17,10 +17,10 @@
 
 use std::ops::Range;
 
-/// Where the parts of a record begin, as positions of its items.
+/// Beginnings of the parts of a record, as positions of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    /// The first that is predicted.
+    /// First item that is predicted.
     pub first: usize,
     /// The first to choose on.
     pub choose: usize,
@@ -33,13 +33,13 @@ pub struct Parts {
 /// A fit, and the items that it predicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refit {
-    /// What had happened by then is known, milliseconds since the epoch.
+    /// Time of the fit, milliseconds since the epoch: what had happened by then is known.
     pub now_ms: i64,
     /// The items it predicts.
     pub serves: Range<usize>,
 }
 
-/// The position that a share of the items comes to.
+/// Position of a share of the items.
 pub fn position(share: f64, items: usize) -> usize {
     ((items as f64 * share) as usize).min(items)
 }
@@ -91,8 +91,8 @@ mod tests {
     fn fits_that_serve_nobody_are_not_made() {
         // Every 10 ms from the second item's time on; nobody comes between 25 and 45.
         let refits = by_time(&[0, 5, 9, 15, 24, 46], 1, 10);
-        let found: Vec<_> = refits.into_iter().map(|refit| (refit.now_ms, refit.serves)).collect();
-        assert_eq!(found, [(5, 1..3), (15, 3..5), (45, 5..6)]);
+        let result: Vec<_> = refits.into_iter().map(|refit| (refit.now_ms, refit.serves)).collect();
+        assert_eq!(result, [(5, 1..3), (15, 3..5), (45, 5..6)]);
         assert!(by_time(&[], 0, 10).is_empty());
     }
 }

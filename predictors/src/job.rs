@@ -5,15 +5,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a job when it is submitted.
+/// Facts of a job known when it is submitted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Submission {
     /// Identifier, as the scheduler knows the job.
     pub job_id: String,
-    /// When it was submitted, milliseconds since the Unix epoch.
+    /// Submission, milliseconds since the Unix epoch.
     pub submit_ms: i64,
-    /// Who submitted it.
+    /// User who submitted the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// VC, queue or partition.
@@ -37,22 +37,22 @@ pub struct Submission {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
-    /// It was submitted.
+    /// The job was submitted.
     Submitted(Submission),
-    /// It started to run.
+    /// The job started to run.
     Started {
-        /// Which job.
+        /// Identifier of the job.
         job_id: String,
         /// When, milliseconds since the Unix epoch.
         time_ms: i64,
     },
-    /// It ended, however it ended.
+    /// The job ended, however it ended.
     Ended {
-        /// Which job.
+        /// Identifier of the job.
         job_id: String,
         /// When, milliseconds since the Unix epoch.
         time_ms: i64,
-        /// How long it ran, seconds; else `time_ms` less the start.
+        /// Run, seconds; else `time_ms` less the start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_s: Option<f64>,
         /// Whether it failed (not completed, not cancelled), if known.
@@ -61,10 +61,10 @@ pub enum Event {
     },
 }
 
-/// What is predicted of the run time of a job.
+/// Prediction of the run of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Prediction {
-    /// Which job.
+    /// Identifier of the job.
     pub job_id: String,
     /// Expected run time, seconds.
     pub mean_s: f64,
@@ -78,10 +78,10 @@ pub struct Prediction {
     pub p90_s: f64,
     #[allow(missing_docs)]
     pub p95_s: f64,
-    /// By what jobs are best ordered, seconds: the quantile of the run that ordered earlier jobs best.
+    /// Duration to order jobs by, seconds: the quantile of the run that ordered earlier jobs best.
     pub predicted_duration_s: f64,
-    /// Whether the quantiles are not to be relied upon: too few jobs had ended to calibrate them, so that they are wide, or no model's intervals held
-    /// when it was trained.
+    /// Whether the quantiles are not to be relied upon: too few jobs had ended to calibrate them,
+    /// so that they are wide, or no model's intervals held when it was trained.
     #[serde(default)]
     pub unsure: bool,
 }

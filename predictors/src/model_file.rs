@@ -24,50 +24,83 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// Longest model file read, bytes.
 const LONGEST_FILE: u64 = 4 << 30;
-/// How many times their bytes the sections of a file unpack to at most, and what they always may, bytes. Those of models unpack to three to thirty times.
+/// Largest ratio by which the sections of a file may expand when unpacked, and the size they always
+/// may have, bytes. Sections of models unpack to three to thirty times their bytes.
 const MOST_EXPANSION: u64 = 1000;
 const ALWAYS: u64 = 64 << 20;
 /// Most sections of a file.
 const MOST_SECTIONS: usize = 4096;
+
+/// Reads the first line of a model file, and what of the file came with it; `.2` is where that line
+/// ends.
+fn begin(path: &Path) -> Result<(File, Vec<u8>, usize, serde_json::Value)> {
+    let mut file = File::open(path).map_err(|source| failed(path, source))?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(LONGEST_LINE as u64).read_to_end(&mut bytes).map_err(|source| failed(path, source))?;
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let end = end.ok_or_else(|| refused(path, "this is no model file: its first line does not end within 1 MiB"))?;
+    let head = serde_json::from_slice(bytes.get(..end).unwrap_or_default())
+        .map_err(|_| refused(path, "this is no model file: its first line is no JSON"))?;
+    Ok((file, bytes, end, head))
+}
+
+fn failed(path: &Path, source: std::io::Error) -> Error {
+    Error::Io { action: "read", path: path.to_owned(), source }
+}
+
+fn refused(path: &Path, found: impl Into<String>) -> Error {
+    let remedy = "name one that `tracecast model train` wrote".to_owned();
+    Error::ModelFile { file: path.display().to_string(), found: found.into(), remedy }
+}
+
+/// First line of a model file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Heading {
+    /// Name of the format, such as `tracecast-duration-model`.
+    pub format: String,
+    /// Version of the format.
+    pub version: u32,
+    /// Version of the program that wrote the file.
+    pub tracecast: String,
+    /// Training data of a model of run times.
+    pub trained: Option<serde_json::Value>,
+}
+
+/// Reads the first line of a model file of any format. The model itself is neither read nor
+/// checked.
+///
+/// # Errors
+/// If the file cannot be read, or does not begin with the line of a model file.
+pub fn heading(path: &Path) -> Result<Heading> {
+    let (_, _, _, head) = begin(path)?;
+    serde_json::from_value(head).map_err(|error| refused(path, format!("this is no model file: {error}")))
+}
 
 /// The bytes of a model file, of whatever format. The first line is read first: of what does not begin as a model file no more is.
 ///
 /// # Errors
 /// If it cannot be read, does not begin with a line of JSON of at most 1 MiB, or has more bytes than that line says (or than 4 GiB).
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    let refused = |found: String| Error::ModelFile {
-        file: path.display().to_string(),
-        found,
-        remedy: "name one that `tracecast train` wrote".to_owned(),
-    };
-    let mut file = File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(LONGEST_LINE as u64).read_to_end(&mut bytes).map_err(failed)?;
-    let end = bytes.iter().position(|byte| *byte == b'\n');
-    let end =
-        end.ok_or_else(|| refused("this is no model file: its first line does not end within 1 MiB".to_owned()))?;
-    let head: serde_json::Value = serde_json::from_slice(bytes.get(..end).unwrap_or_default())
-        .map_err(|_| refused("this is no model file: its first line is no JSON".to_owned()))?;
+    let (file, mut bytes, end, head) = begin(path)?;
     let lengths = head.get("sections").and_then(serde_json::Value::as_array);
     let lengths = lengths.into_iter().flatten().filter_map(|section| section.get("bytes")?.as_u64());
-    let told = lengths.fold(end as u64 + 1, u64::saturating_add);
-    if told > LONGEST_FILE {
-        return Err(refused(format!("its first line tells of {told} bytes, and at most 4 GiB are read")));
+    let expected = lengths.fold(end as u64 + 1, u64::saturating_add);
+    if expected > LONGEST_FILE {
+        return Err(refused(path, format!("its first line tells of {expected} bytes, and at most 4 GiB are read")));
     }
     // One more, so that a longer file is told from a whole one.
-    let left = (told + 1).saturating_sub(bytes.len() as u64);
-    file.take(left).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > told {
-        return Err(refused(format!("it has more than the {told} bytes that its first line tells of")));
+    let left = (expected + 1).saturating_sub(bytes.len() as u64);
+    file.take(left).read_to_end(&mut bytes).map_err(|source| failed(path, source))?;
+    if bytes.len() as u64 > expected {
+        return Err(refused(path, format!("it has more than the {expected} bytes that its first line tells of")));
     }
     Ok(bytes)
 }
 
-/// One kind of model file.
+/// A kind of model file.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Its name in the file.
+    /// Name of the format in the file.
     pub name: &'static str,
     /// Newest version that this program reads, and the one it writes.
     pub version: u32,
@@ -75,7 +108,7 @@ pub struct Format {
     pub oldest: u32,
     /// Longest section taken from a file, bytes unpacked.
     pub longest: u64,
-    /// What a file of it is a model of, as messages say it.
+    /// Subject of the model in messages.
     pub of: &'static str,
     /// The command that makes one.
     pub command: &'static str,
@@ -99,7 +132,8 @@ struct Header<E> {
 }
 
 impl Format {
-    /// The bytes of a file: what the format says of its own, and the sections in order. What is wrong is told in the words of the libraries.
+    /// The bytes of a file: what the format says of its own, and the sections in order. Errors are
+    /// given in the words of the libraries.
     ///
     /// # Errors
     /// If it cannot be packed.
@@ -127,7 +161,7 @@ impl Format {
         Ok(file)
     }
 
-    /// What is in the bytes of a file; `file` is what to call it in messages.
+    /// Opens the bytes of a file; `file` is its name in messages.
     ///
     /// # Errors
     /// If it is no file of this format, is damaged, or of a later version or one too old.
@@ -147,18 +181,18 @@ impl Format {
         }
         let version = head.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if version > 0 && version < u64::from(self.oldest) {
-            let found = format!("the file is of version {version}, whose model this program does not continue");
-            return Err(refusal.with(found, &format!("make it again (`{}`)", self.command)));
+            let problem = format!("the file is of version {version}, whose model this program does not continue");
+            return Err(refusal.with(problem, &format!("make it again (`{}`)", self.command)));
         }
         if version == 0 || version > u64::from(self.version) {
-            let found = format!("the file is of version {version}, this program reads up to {}", self.version);
-            return Err(refusal.with(found, "use the program that wrote it, or a later one"));
+            let problem = format!("the file is of version {version}, this program reads up to {}", self.version);
+            return Err(refusal.with(problem, "use the program that wrote it, or a later one"));
         }
         let header: Header<E> = serde_json::from_value(head).map_err(|error| refusal.damaged(error))?;
         if header.sections.len() > MOST_SECTIONS {
-            let found =
+            let result =
                 format!("it has {} sections, and no model has more than {MOST_SECTIONS}", header.sections.len());
-            return Err(refusal.damaged(found));
+            return Err(refusal.damaged(result));
         }
         let mut sections = HashMap::new();
         let mut left = ALWAYS.max((bytes.len() as u64).saturating_mul(MOST_EXPANSION));
@@ -168,8 +202,8 @@ impl Format {
                 return Err(refusal.damaged(format!("the file ends within its section `{}`", section.name)));
             };
             if sha256(packed) != section.sha256 {
-                let found = format!("section `{}` is damaged (its SHA-256 differs)", section.name);
-                return Err(refusal.damaged(found));
+                let problem = format!("section `{}` is damaged (its SHA-256 differs)", section.name);
+                return Err(refusal.damaged(problem));
             }
             let mut plain = Vec::new();
             let most = left.min(self.longest);
@@ -178,12 +212,12 @@ impl Format {
                 zstd::Decoder::new(packed).and_then(|decoder| decoder.take(most + 1).read_to_end(&mut plain));
             unpacked.map_err(|error| refusal.damaged(format!("section `{}`: {error}", section.name)))?;
             if plain.len() as u64 > most {
-                let found = format!(
+                let problem = format!(
                     "section `{}` unpacks to more than {} MiB, the most that is read",
                     section.name,
                     most >> 20
                 );
-                return Err(refusal.with(found, "it is no model that this program wrote; train another"));
+                return Err(refusal.with(problem, "it is no model that this program wrote; train another"));
             }
             left -= plain.len() as u64;
             sections.insert(section.name, plain);
@@ -193,7 +227,7 @@ impl Format {
     }
 }
 
-/// How a file is refused.
+/// Refusal of a file.
 #[derive(Debug)]
 pub struct FileRefusal {
     file: String,
@@ -201,15 +235,15 @@ pub struct FileRefusal {
 }
 
 impl FileRefusal {
-    /// What was found, and what would mend it.
+    /// Error with what was found, and its remedy.
     pub fn with(&self, found: String, remedy: &str) -> Error {
         Error::ModelFile { file: self.file.clone(), found, remedy: remedy.to_owned() }
     }
 
-    /// What was found in a file that is damaged.
+    /// Error about a damaged file.
     #[expect(clippy::needless_pass_by_value, reason = "an error at hand, in a closure that gets it by value")]
-    pub fn damaged(&self, found: impl ToString) -> Error {
-        self.with(found.to_string(), &format!("copy it again, or train another (`{}`)", self.command))
+    pub fn damaged(&self, result: impl ToString) -> Error {
+        self.with(result.to_string(), &format!("copy it again, or train another (`{}`)", self.command))
     }
 }
 
@@ -218,9 +252,9 @@ impl FileRefusal {
 pub struct Opened<E> {
     /// Version of the format.
     pub version: u32,
-    /// What the format says of its own.
+    /// Fields of the format.
     pub fields: E,
-    /// How it is refused if what is in it is wrong.
+    /// Refusal to use if the contents are wrong.
     pub refusal: FileRefusal,
     sections: HashMap<String, Vec<u8>>,
 }

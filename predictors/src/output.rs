@@ -28,7 +28,7 @@ const SCHEMA: &str = "predictions/1";
 
 /// Whether a job's quantiles are not to be relied upon, as a column.
 const UNSURE: &str = "unsure";
-/// When a job is expected to end, as a column.
+/// Name of the column of expected ends.
 const EXPECTED_END: &str = "expected_end";
 
 type Cell = fn(&Prediction) -> f64;
@@ -53,22 +53,23 @@ fn wrong(reason: &dyn std::fmt::Display) -> Error {
 pub struct PredictionRows<'a> {
     /// The predictions.
     pub applied: &'a Applied,
-    /// What they rest on.
+    /// Record that the model was trained on.
     pub trained: &'a Trained,
     /// The zone whose offset times carry as text.
     pub zone: &'a Zone,
 }
 
-/// A prediction as a line of `predict --format jsonl`.
+/// A prediction as a line of `model predict duration --format jsonl`.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Line {
     /// Version of the form.
     pub schema: String,
     /// End of the training, milliseconds since the Unix epoch.
     pub trained_to_ms: i64,
-    /// When the job is expected to end, RFC 3339, whole seconds: its start plus the expected run, given its age if it still runs; `null` while it is not known to have started.
+    /// Expected end of the job, RFC 3339, whole seconds: its start plus the expected run, given its
+    /// age if it still runs; `null` while it is not known to have started.
     pub expected_end: Option<String>,
-    /// What is said of the job.
+    /// Prediction for the job.
     #[serde(flatten)]
     pub prediction: Prediction,
 }
@@ -89,7 +90,7 @@ impl PredictionRows<'_> {
         self.jobs().iter().zip(ends)
     }
 
-    /// As CSV.
+    /// Returns the predictions as CSV.
     ///
     /// # Errors
     /// If the writer fails.
@@ -105,7 +106,7 @@ impl PredictionRows<'_> {
         writer.into_inner().map_err(|error| wrong(&error))
     }
 
-    /// As JSON, one object a line.
+    /// Returns the predictions as JSON, one object a line.
     ///
     /// # Errors
     /// If a number is not one.
@@ -147,7 +148,7 @@ impl PredictionRows<'_> {
             .map_err(|error| wrong(&error))
     }
 
-    /// As Parquet (zstd).
+    /// Returns the predictions as Parquet (zstd).
     ///
     /// # Errors
     /// If the writer fails.
@@ -155,7 +156,7 @@ impl PredictionRows<'_> {
         encode::parquet("the predictions", &self.batch()?).map_err(|error| wrong(&error))
     }
 
-    /// As an Arrow IPC file.
+    /// Returns the predictions as an Arrow IPC file.
     ///
     /// # Errors
     /// If the writer fails.
@@ -164,8 +165,8 @@ impl PredictionRows<'_> {
     }
 }
 
-/// What is predicted, for node_exporter's textfile collector: jobs and GPU time by VC, and the model's age. VCs are the only labels, so that
-/// their number is bounded.
+/// Returns metrics for node_exporter's textfile collector: jobs and GPU time by VC, and the model's
+/// age. VCs are the only labels, so that their number is bounded.
 pub fn prometheus(applied: &Applied, trained: &Trained) -> String {
     #[derive(Default)]
     struct Sum {

@@ -42,7 +42,7 @@ impl RecentScores {
         self.sorted.insert(place(&self.sorted, score), score);
     }
 
-    /// How many there are.
+    /// Number of scores.
     pub(crate) fn len(&self) -> usize {
         self.sorted.len()
     }

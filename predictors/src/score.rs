@@ -1,4 +1,5 @@
-//! How good predictions of run times are: errors, quantiles, intervals, order; and the Brier score of chances of whatever.
+//! Scores of predicted run times: errors, quantiles, intervals, order; and the Brier score of any
+//! chances.
 //!
 //! With y the natural log of a run and q a predicted quantile of level a, the **pinball** loss is max(a (y − q), (a − 1)(y − q)), averaged.
 //! **Coverage** of an interval is the share of runs within it, its **width** the ratio of its ends, as the median over jobs. **Spearman** is the
@@ -21,7 +22,7 @@ pub struct Pinball {
     pub p90: f64,
 }
 
-/// What is predicted of one job, on the log scale, and what came.
+/// Prediction for one job, on the log scale, and its run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     /// Log of the run.
@@ -32,7 +33,7 @@ pub struct Scored {
     pub quantiles: [f64; 5],
 }
 
-/// How good predictions are, over some jobs.
+/// Scores of predictions, over some jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Score {
     /// Jobs scored.
@@ -229,16 +230,16 @@ mod tests {
     fn two_jobs_scored_by_hand() {
         let ln = |s: f64| s.ln();
         let job = |run: f64, q: [f64; 5]| Scored { y: ln(run), point: ln(q[2]), quantiles: q.map(ln) };
-        let found =
+        let result =
             score(&[job(100.0, [10.0, 50.0, 100.0, 200.0, 400.0]), job(300.0, [10.0, 50.0, 100.0, 200.0, 400.0])])
                 .unwrap();
-        assert!((found.mae_s - 100.0).abs() < 1e-9);
-        assert!((found.within_2x - 0.5).abs() < 1e-12);
-        assert!((found.coverage80 - 0.5).abs() < 1e-12 && (found.coverage90 - 1.0).abs() < 1e-12);
-        assert!((found.width80 - 4.0).abs() < 1e-9 && (found.width90 - 40.0).abs() < 1e-9);
+        assert!((result.mae_s - 100.0).abs() < 1e-9);
+        assert!((result.within_2x - 0.5).abs() < 1e-12);
+        assert!((result.coverage80 - 0.5).abs() < 1e-12 && (result.coverage90 - 1.0).abs() < 1e-12);
+        assert!((result.width80 - 4.0).abs() < 1e-9 && (result.width90 - 40.0).abs() < 1e-9);
         // p50: (0 + ½ ln 3) / 2; p90: (0.1 ln 2 + 0.9 ln 1.5) / 2; p10: (0.1 ln 2 + 0.1 ln 6) / 2.
-        assert!((found.pinball.p50 - 3f64.ln() / 4.0).abs() < 1e-12);
-        assert!((found.pinball.p90 - (0.1 * 2f64.ln() + 0.9 * 1.5f64.ln()) / 2.0).abs() < 1e-12);
-        assert!((found.pinball.p10 - (0.1 * 2f64.ln() + 0.1 * 6f64.ln()) / 2.0).abs() < 1e-12);
+        assert!((result.pinball.p50 - 3f64.ln() / 4.0).abs() < 1e-12);
+        assert!((result.pinball.p90 - (0.1 * 2f64.ln() + 0.9 * 1.5f64.ln()) / 2.0).abs() < 1e-12);
+        assert!((result.pinball.p10 - (0.1 * 2f64.ln() + 0.1 * 6f64.ln()) / 2.0).abs() < 1e-12);
     }
 }

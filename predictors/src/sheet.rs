@@ -22,7 +22,7 @@ pub fn text(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST_FILE)
 }
 
-/// That a file cannot be read.
+/// Error that a file cannot be read.
 pub(crate) fn unreadable(path: &Path, error: &tracecast_analytics::Error) -> Error {
     Error::Measured {
         file: path.display().to_string(),
@@ -71,7 +71,7 @@ pub struct Sheet<'a> {
     reader: csv::Reader<&'a [u8]>,
 }
 
-/// One row of a sheet.
+/// A row of a sheet.
 #[derive(Debug)]
 pub struct SheetRow<'s> {
     file: &'s str,
@@ -106,7 +106,7 @@ impl<'a> Sheet<'a> {
         Ok(sheet)
     }
 
-    /// That two of its columns are one, in words.
+    /// Error that two columns are one and the same, as `found` says.
     pub(crate) fn twice(&self, found: &str) -> Error {
         Error::Measured {
             file: self.file.clone(),
@@ -121,7 +121,7 @@ impl<'a> Sheet<'a> {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
-    /// As [`misspelt`], of its columns.
+    /// Checks the columns with [`misspelt`].
     ///
     /// # Errors
     /// If there is one, with the name that is read.
@@ -133,7 +133,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// That a column is not read, and which is.
+    /// Error that a column is not read, and which one is.
     pub(crate) fn is_meant(&self, column: &str, name: &str) -> Error {
         Error::Measured {
             file: self.file.clone(),
@@ -162,7 +162,7 @@ impl<'a> Sheet<'a> {
         Err(self.other(remedy))
     }
 
-    /// That it is not the file it should be.
+    /// Error that the file is not of the expected kind.
     pub fn other(&self, remedy: &str) -> Error {
         let named: Vec<&str> = self.columns.iter().map(String::as_str).filter(|column| !column.is_empty()).collect();
         let found =
@@ -203,7 +203,7 @@ impl<'a> Sheet<'a> {
 }
 
 impl SheetRow<'_> {
-    /// What is wrong with this row.
+    /// Error about this row.
     pub fn wrong(&self, found: String, remedy: &str) -> Error {
         Error::Measured { file: self.file.to_owned(), line: Some(self.line), found, remedy: remedy.to_owned() }
     }

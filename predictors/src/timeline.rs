@@ -1,4 +1,5 @@
-//! From a trace to what happened, in order: submissions, starts and ends of jobs, as a store or a server is told them.
+//! Timeline of a trace: submissions, starts and ends of jobs in order, as a store or a server is
+//! told them.
 //!
 //! * **Run** of a job: the time its attempts ran as the source sums it, else as derived from timestamps, else as the source reports it.
 //! * **Start**: as recorded, else the recorded end less the run, else **assumed** to be the submission. The ends of such jobs are then too early by
@@ -20,35 +21,36 @@ use crate::error::{Error, Result};
 use crate::feature::Known;
 use crate::job::Submission;
 
-/// Which jobs, and what of them may be used.
+/// Options of a timeline: its jobs, and which of their facts may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimelineOptions {
     /// Only jobs whose VC is known.
     pub known_vc_only: bool,
-    /// As if no job had a VC.
+    /// Ignore the VCs of jobs.
     pub ignore_vc: bool,
-    /// As if no job had a name.
+    /// Ignore the names of jobs.
     pub ignore_name: bool,
-    /// As if no job had a user.
+    /// Ignore the users of jobs.
     pub ignore_user: bool,
-    /// What jobs compete for; as the trace has it if `None`. Only jobs that have a known amount of it are learned from.
+    /// Resource that jobs compete for; as the trace has it if `None`. Only jobs that have a known
+    /// amount of it are learned from.
     pub resource: Option<Resource>,
 }
 
-/// One job of a timeline.
+/// A job of a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
     /// Row of the trace.
     pub row: u32,
-    /// What was known at submission.
+    /// Facts known at submission.
     pub submission: Submission,
-    /// When it started, milliseconds; `None` if it never did.
+    /// Start, milliseconds; `None` if the job never started.
     pub start_ms: Option<i64>,
     /// Whether that start is assumed: nothing was recorded that tells it.
     pub assumed_start: bool,
-    /// When it ended, milliseconds; `None` if it had not by the end of the record.
+    /// End, milliseconds; `None` if the job had not ended by the end of the record.
     pub end_ms: Option<i64>,
-    /// How long it ran, seconds; `None` unless it started and ended.
+    /// Run, seconds; `None` unless the job started and ended.
     pub run_s: Option<f64>,
     /// Whether it failed.
     pub failed: bool,
@@ -70,18 +72,18 @@ impl Job {
     }
 }
 
-/// What happened to a job.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It ended.
+    /// The job ended.
     End,
-    /// It started.
+    /// The job started.
     Start,
-    /// It was submitted.
+    /// The job was submitted.
     Submit,
 }
 
-/// One thing that happened: when, what, and to which job of the timeline.
+/// An event: its time, its kind, and the job of the timeline.
 pub type Moment = (i64, Kind, u32);
 
 /// Jobs in order of submission, and what happened to them in order of time.
@@ -89,9 +91,9 @@ pub type Moment = (i64, Kind, u32);
 pub struct Timeline {
     /// The jobs.
     pub jobs: Vec<Job>,
-    /// What is known of them at submission.
+    /// Facts of jobs known at submission.
     pub known: Known,
-    /// What they compete for.
+    /// Resource that jobs compete for.
     pub resource: Resource,
     /// Rows of the trace that are not jobs to learn from, by reason.
     pub left_out: Vec<(String, usize)>,
@@ -105,8 +107,9 @@ pub struct Timeline {
     pub limit_is_run: bool,
 }
 
-/// Whether the limits are the runs, written down afterwards: four in five jobs ran to within a second of their limit, or to within a minute or a
-/// hundredth of it while there are about as many limits as jobs. No user asks so well; users who run to their limits ask for few round ones.
+/// Whether the limits are the runs, recorded afterwards: four in five jobs ran to within a second
+/// of their limit, or to within a minute or a hundredth of it while there are about as many limits
+/// as jobs. No user asks so well; users who run to their limits ask for few round ones.
 fn limit_is_run(jobs: &[Job]) -> bool {
     let both: Vec<(f64, f64)> = jobs.iter().filter_map(|job| Some((job.run_s?, job.submission.limit_s?))).collect();
     let four_in_five = |same: &dyn Fn(f64, f64) -> bool| {
@@ -119,7 +122,7 @@ fn limit_is_run(jobs: &[Job]) -> bool {
                 && four_in_five(&|run, limit| (run - limit).abs() <= (0.01 * run).max(60.0)))
 }
 
-/// What [`Timeline::with_drawn_waits`] drew.
+/// Waits that [`Timeline::with_drawn_waits`] drew.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct DrawnWaits {
     /// Jobs whose start is recorded, of which waits were drawn.
@@ -160,8 +163,8 @@ impl Timeline {
     ///
     /// # Errors
     /// If no job is left.
-    pub fn of(trace: &Trace, options: TimelineOptions) -> Result<Self> {
-        let facts = JobFacts::of(trace);
+    pub fn new(trace: &Trace, options: TimelineOptions) -> Result<Self> {
+        let facts = JobFacts::new(trace);
         let table = &trace.jobs;
         let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(table));
         let unknown = match resource {
@@ -249,7 +252,8 @@ impl Timeline {
         Ok(timeline)
     }
 
-    /// The same as it was known at a moment: jobs submitted later are not there, those that started or ended later had not yet.
+    /// Timeline as known at a moment: without the jobs submitted later, and without later starts
+    /// and ends.
     ///
     /// # Errors
     /// If no job is left.
@@ -267,14 +271,15 @@ impl Timeline {
         Ok(self)
     }
 
-    /// The same with waits in place of assumed starts: each such job waits as long as one whose start is recorded, drawn by `seed` from those of its
-    /// size class (from all, where a class has fewer than 30), and starts and ends that much later. `None` where fewer than 30 waits are recorded,
-    /// or no start is assumed.
+    /// Timeline with waits in place of assumed starts: each such job waits as long as one whose
+    /// start is recorded, drawn by `seed` from those of its size class (from all, where a class has
+    /// fewer than 30), and starts and ends that much later. `None` where fewer than 30 waits are
+    /// recorded, or no start is assumed.
     ///
     /// Runs stay as they are; only when they are learned of changes. O(n log n).
     pub fn with_drawn_waits(&self, seed: u64) -> Option<(Self, DrawnWaits)> {
         let waits_of = |size: Option<SizeClass>| {
-            let of = |job: &Job| size.is_none_or(|size| SizeClass::of(job.submission.gpus) == size);
+            let of = |job: &Job| size.is_none_or(|size| SizeClass::new(job.submission.gpus) == size);
             let known = self.jobs.iter().filter(|job| !job.assumed_start && job.run_s.is_some() && of(job));
             let mut waits: Vec<i64> = known.filter_map(|job| Some(job.start_ms? - job.submission.submit_ms)).collect();
             waits.sort_unstable();
@@ -289,7 +294,7 @@ impl Timeline {
         let mut drawn = Vec::new();
         for (at, job) in (0u64..).zip(&mut later.jobs) {
             let (true, Some(start_ms)) = (job.assumed_start && job.run_s.is_some(), job.start_ms) else { continue };
-            let size = SizeClass::of(job.submission.gpus);
+            let size = SizeClass::new(job.submission.gpus);
             let of_size = by_size.iter().find(|(other, waits)| *other == size && waits.len() >= LEAST_WAITS);
             let from = of_size.map_or(&all, |(_, waits)| waits);
             let Some(wait_ms) = from.get((mixed(seed ^ mixed(at)) % from.len() as u64) as usize) else { continue };
@@ -415,7 +420,7 @@ mod tests {
             JobRow { reported_run_s: Some(0.0), start: Some(70_000), ..row("b", 70_000) },
         ]);
         assert_eq!(trace.jobs.len(), 2);
-        let timeline = Timeline::of(&trace, TimelineOptions::default()).unwrap();
+        let timeline = Timeline::new(&trace, TimelineOptions::default()).unwrap();
         assert_eq!(timeline.jobs[0].end_ms, Some(70_000));
         use Kind::{End, Start, Submit};
         let expected = [
@@ -437,7 +442,7 @@ mod tests {
             let start = (at < 30).then_some(at * 1000 + 100_000);
             rows.push(JobRow { reported_run_s: Some(60.0), start, ..row("a", at * 1000) });
         }
-        let timeline = Timeline::of(&trace(rows), TimelineOptions::default()).unwrap();
+        let timeline = Timeline::new(&trace(rows), TimelineOptions::default()).unwrap();
         assert_eq!(timeline.assumed_starts, 10);
         let (later, facts) = timeline.with_drawn_waits(1).unwrap();
         assert_eq!((facts.known, facts.drawn), (30, 10));
@@ -454,7 +459,7 @@ mod tests {
     #[test]
     fn an_end_that_is_recorded_tells_the_start() {
         let rows = vec![JobRow { reported_run_s: Some(60.0), end: Some(500_000), ..row("a", 0) }];
-        let timeline = Timeline::of(&trace(rows), TimelineOptions::default()).unwrap();
+        let timeline = Timeline::new(&trace(rows), TimelineOptions::default()).unwrap();
         assert_eq!((timeline.jobs[0].start_ms, timeline.jobs[0].end_ms), (Some(440_000), Some(500_000)));
         assert_eq!(timeline.assumed_starts, 0);
     }
@@ -466,7 +471,7 @@ mod tests {
                 let run = 61.0 + 977.0 * at as f64;
                 JobRow { reported_run_s: Some(run), time_limit_s: Some(limit(run)), ..row("a", at * 1000) }
             });
-            let timeline = Timeline::of(&trace(rows.collect()), TimelineOptions::default()).unwrap();
+            let timeline = Timeline::new(&trace(rows.collect()), TimelineOptions::default()).unwrap();
             (timeline.limit_is_run, timeline.known.limit)
         };
         // The runs themselves, and the runs rounded up to minutes.
@@ -488,15 +493,15 @@ mod tests {
             ..row(key, submit)
         };
         let log = trace(vec![cpu("a", 0, Some(4.0)), cpu("b", 10, None)]);
-        let found = Timeline::of(&log, TimelineOptions::default()).unwrap();
-        let (jobs, left) = (&found.jobs, &found.left_out);
-        assert_eq!((found.resource, jobs.len(), left.len()), (Resource::Cpus, 1, 1));
+        let result = Timeline::new(&log, TimelineOptions::default()).unwrap();
+        let (jobs, left) = (&result.jobs, &result.left_out);
+        assert_eq!((result.resource, jobs.len(), left.len()), (Resource::Cpus, 1, 1));
         assert_eq!(left[0], ("the number of CPUs is unknown".to_owned(), 1));
-        let asked = &jobs[0].submission;
-        assert_eq!((asked.gpus, asked.cpus, asked.limit_s), (0.0, Some(4.0), Some(3_600.0)));
+        let request = &jobs[0].submission;
+        assert_eq!((request.gpus, request.cpus, request.limit_s), (0.0, Some(4.0), Some(3_600.0)));
         // Asked for GPUs, there is nothing to learn from.
         let gpus = TimelineOptions { resource: Some(Resource::Gpus), ..TimelineOptions::default() };
-        assert!(Timeline::of(&log, gpus).unwrap_err().to_string().contains("number of GPUs"));
+        assert!(Timeline::new(&log, gpus).unwrap_err().to_string().contains("number of GPUs"));
     }
 
     #[test]
@@ -505,7 +510,7 @@ mod tests {
             JobRow { reported_run_s: Some(60.0), ..row("a", 0) },
             JobRow { start: Some(5000), censored: Some(true), state: Some("RUNNING".into()), ..row("b", 1000) },
         ]);
-        let timeline = Timeline::of(&trace, TimelineOptions::default()).unwrap();
+        let timeline = Timeline::new(&trace, TimelineOptions::default()).unwrap();
         assert_eq!(
             (timeline.jobs[0].start_ms, timeline.jobs[0].end_ms, timeline.assumed_starts),
             (Some(0), Some(60_000), 1)

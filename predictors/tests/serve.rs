@@ -19,7 +19,7 @@ use tracecast_predictors::serve::{Config, OnlineModel, Recovered, ServeError, Ta
 
 const TOKEN: &str = "open-sesame";
 
-/// What a training of the stand-in shall do.
+/// Behaviour of the stand-in's training.
 #[derive(Default)]
 struct Training {
     /// Held while the test wants a training not to end.
@@ -36,11 +36,11 @@ struct Fake {
     ended: BTreeMap<String, i64>,
     ended_since: u64,
     training: Arc<Training>,
-    /// How long a prediction takes.
+    /// Duration of a prediction.
     slow: Duration,
     /// Whether it forgets jobs that have ended, as a real model does.
     forgets: bool,
-    /// When it was trained, milliseconds.
+    /// Time of the training, milliseconds.
     trained_ms: i64,
 }
 
@@ -159,7 +159,7 @@ impl Running {
         Client::new(self.address)
     }
 
-    /// One request on its own connection.
+    /// Posts one request on its own connection.
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         self.connect().post(path, body)
     }
@@ -913,7 +913,7 @@ fn times_and_sizes_that_cannot_be_are_refused_with_a_remedy() {
     let job = |submit_ms: i64, gpus: f64| json!({"job_id": "a", "submit_ms": submit_ms, "gpus": gpus});
     let predict = |submit_ms, gpus| server.post("/v1/predict", &json!({"jobs": [job(submit_ms, gpus)]}));
     assert_eq!(predict(now_ms, 320.0).0, 200);
-    for (submit_ms, gpus, found, remedy) in [
+    for (submit_ms, gpus, result, remedy) in [
         (0, 1.0, "1970-01-01", "milliseconds"),
         (now_ms / 1000, 1.0, "1970-01-", "looks like seconds"),
         (now_ms + 3 * 86_400_000, 1.0, "submit_ms of job 0", "clock"),
@@ -922,7 +922,7 @@ fn times_and_sizes_that_cannot_be_are_refused_with_a_remedy() {
         let (status, answer) = predict(submit_ms, gpus);
         let error = &answer["error"];
         assert_eq!(status, 400, "{answer}");
-        assert!(error["message"].as_str().unwrap().contains(found), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(result), "{error}");
         assert!(error["remedy"].as_str().unwrap().contains(remedy), "{error}");
         let mut event = job(submit_ms, gpus);
         event["event"] = json!("submitted");
@@ -1015,7 +1015,7 @@ fn connections_without_the_token_keep_nobody_out() {
     assert!(server.metric("connections") <= 16);
 }
 
-/// Not a test of its own: the server that the next test kills. Runs only when that test starts it.
+/// Server that the next test kills; not a test by itself. Runs only when that test starts it.
 #[test]
 fn child_server() {
     let Some(folder) = std::env::var_os("TRACECAST_SERVE_FOLDER") else { return };

@@ -141,7 +141,7 @@ fn read_j(ledger: &EnergyLedger, of_devices: bool) -> f64 {
 #[test]
 fn a_description_tells_the_energy_of_the_ledger() {
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
-    let told = |trace: &Trace| Power::of(&JobFacts::of(trace)).unwrap();
+    let told = |trace: &Trace| Power::of(&JobFacts::new(trace)).unwrap();
 
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/sample");
     let trace = load(&sample).unwrap();

@@ -1,4 +1,5 @@
-//! `plan queues --against`, `plan sharing --against` and `plan mig --against`: patches to files of the user's own, applied by git.
+//! `plan queues --against`, `plan share couples --against` and `plan share mig --against`: patches
+//! to files of the user's own, applied by git.
 
 use yaml_rust2::YamlLoader;
 
@@ -110,7 +111,20 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let gres = "NodeName=n[1-4] Name=gpu Type=v100 File=/dev/nvidia[0-7]";
     let (slurm_conf, gres_conf) = (folder.file("slurm.conf", slurm), folder.file("gres.conf", gres));
     let plan = |more: &[&str]| {
-        let asked = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--gpus", "6"];
+        let asked = [
+            "plan",
+            "share",
+            "couples",
+            &jobs,
+            "--pairs",
+            &pairs,
+            "--profiles",
+            &profiles,
+            "--slo",
+            "2",
+            "--gpus",
+            "6",
+        ];
         Command::new(env!("CARGO_BIN_EXE_tracecast"))
             .args(asked)
             .args(["--emit-to", "sharing", "--force"])
@@ -128,7 +142,8 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let expected = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core,LL_SHARED_GRES\nGresTypes=gpu,shard\nNodeName=n[1-4] Gres=gpu:v100:8,shard:16 CPUs=64\nPartitionName=all Nodes=n[1-4] LLN=YES\n";
     assert_eq!(read(&slurm_conf), expected);
     assert_eq!(read(&gres_conf), format!("{gres}\nNodeName=n[1-4] Name=shard Count=16\n"));
-    // Found by a reader: asked for again after it was applied, a patch that leaves something out was an error.
+    // Regression: asked for again after it was applied, a patch that leaves something out was an
+    // error.
     let applied = read(&slurm_conf);
     folder.file("slurm.conf", &format!("{applied}PartitionName=old Nodes=n1 LLN=NO\n"));
     let again = plan(&["--emit", "slurm", "--against", "slurm.conf", "--against", "gres.conf"]);
@@ -139,7 +154,8 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     folder.file("sharing/slurm.patch", &first);
     git_apply(&folder, "sharing/slurm.patch", &["-R"]);
     assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
-    // Found by a newcomer: files that do not suit were patched with nothing, and nodes got parts of GPUs that gres.conf does not name.
+    // Regression: files that do not suit were patched with nothing, and nodes got parts of GPUs
+    // that gres.conf does not name.
     std::fs::write(&gres_conf, "NodeName=n[1-2] Name=gpu File=/dev/nvidia[0-7]\n").unwrap();
     folder.file("cgroup.conf", "CgroupPlugin=autodetect\n");
     std::fs::remove_dir_all(folder.path("sharing")).unwrap();

@@ -1,4 +1,4 @@
-//! `backtest allocation`, as a user meets it.
+//! `plan allocation`, as a user meets it.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ d,vision,1800,2,54000,,
 /// The arguments for drawn jobs on the rates of a folder.
 pub(crate) fn drawn(folder: &Folder) -> Vec<String> {
     let rates = folder.file("rates.csv", RATES);
-    ["backtest", "allocation", &rates, "--gpus", "v100=2,p100=2,k80=2", "--draw", "12", "--runs", "hours", "--quiet"]
+    ["plan", "allocation", &rates, "--fleet", "v100=2,p100=2,k80=2", "--draw", "12", "--runs", "hours", "--quiet"]
         .map(str::to_owned)
         .to_vec()
 }
@@ -49,7 +49,7 @@ fn policies_stand_beside_each_other_and_above_the_bound() {
     // Times of this machine are told beside the answer, if that is not quiet.
     assert!(stderr(&output).is_empty(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!(answer["schema"], "backtest-allocation/1");
+    assert_eq!(answer["schema"], "plan-allocation/1");
     let number = |value: &Value| value.as_f64().unwrap();
     let rows = answer["policies"].as_array().unwrap();
     // All policies but that for jobs of one GPU, each on four sets of jobs.
@@ -111,7 +111,7 @@ fn users_who_submit_in_bursts_are_told_of() {
     let jobs = "job,type,submit_s,gpus,steps,user\na,text,0,1,10800,u\nb,text,0,1,10800,u\nc,text,0,1,10800,u\nd,text,0,1,10800,u\ne,text,0,1,3,v\n";
     let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("users.csv", jobs));
     let policies = "partition,user_max_min,karma";
-    let two = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--jobs", &jobs, "--policies", policies];
+    let two = ["plan", "allocation", &rates, "--fleet", "v100=2", "--jobs", &jobs, "--policies", policies];
     let two = json(&stdout(&tracecast(&[&two[..], &["--quiet", "--format", "json"]].concat())));
     let ends: Vec<f64> =
         two["runs"].as_array().unwrap().iter().map(|run| run["makespan_s"].as_f64().unwrap()).collect();
@@ -153,7 +153,7 @@ fn deadlines_are_told_of_beside_a_bound() {
     let jobs =
         "job,type,submit_s,gpus,steps,deadline_s\na,vision,60,1,57600,7200\nb,text,0,1,21600,36000\nc,text,0,1,900,\n";
     let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("due.csv", jobs));
-    let listed = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--jobs", &jobs, "--quiet", "--format", "json"];
+    let listed = ["plan", "allocation", &rates, "--fleet", "v100=2", "--jobs", &jobs, "--quiet", "--format", "json"];
     let listed = json(&stdout(&tracecast(&listed)));
     for row in listed["policies"].as_array().unwrap() {
         // On two GPUs it would not be, and one policy gives it two.
@@ -221,7 +221,7 @@ fn speeds_by_a_table_are_those_of_the_worked_example() {
     let table = folder.file("table.csv", "job,cpus,memory_gb,speed\nvision,4,,10\ntext,1,,7\n");
     let jobs = folder.file("two.csv", "job,type,submit_s,gpus,steps\na,vision,0,1,57600\nb,text,0,1,21600\n");
     let node = ["--gpus-per-node", "2", "--cpus-per-node", "v100=6", "--memory-per-node", "100"];
-    let asked = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--quiet", "--format", "json", "--jobs"];
+    let asked = ["plan", "allocation", &rates, "--fleet", "v100=2", "--quiet", "--format", "json", "--jobs"];
     let all = |jobs: &str, more: &[&str]| tracecast(&[&asked[..], &[jobs], &node[..], more].concat());
     let policies = ["--host-table", &table, "--policies", "las_aware,proportional,synergy_greedy,synergy"];
     let answer = json(&stdout(&all(&jobs, &policies)));
@@ -255,13 +255,13 @@ fn speeds_by_a_table_are_those_of_the_worked_example() {
     // Where nodes have no processors, what jobs need of them does not count, and that is told.
     let bare = tracecast(&[&asked[..], &[jobs.as_str()]].concat());
     assert!(json(&stdout(&bare))["notes"].to_string().contains("of 2 jobs do not count"), "{}", stderr(&bare));
-    let bare = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--draw", "4", "--quiet"];
+    let bare = ["plan", "allocation", &rates, "--fleet", "v100=2", "--draw", "4", "--quiet"];
     let told = |more: &[&str]| stderr(&tracecast(&[&bare[..], more].concat()));
     assert!(told(&["--policies", "synergy"]).contains("--cpus-per-node 24"));
     assert!(told(&["--classes", "20:70:10"]).contains("--cpus-per-node"));
     assert!(told(&["--gpus-per-node", "2", "--cpus-per-node", "8"]).contains("--memory-per-node"));
     let wrong = ["--gpus-per-node", "2", "--cpus-per-node", "k80=8", "--memory-per-node", "9"];
-    assert!(told(&wrong).contains("name each type of --gpus once"));
+    assert!(told(&wrong).contains("name each type of --fleet once"));
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn jobs_of_a_file_as_text() {
     folder.file("rates.csv", RATES);
     folder.file("jobs.csv", JOBS);
     let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
-        .args(["backtest", "allocation", "rates.csv", "--jobs", "jobs.csv", "--gpus", "v100=2,p100=1,k80=2", "--quiet"])
+        .args(["plan", "allocation", "rates.csv", "--jobs", "jobs.csv", "--fleet", "v100=2,p100=1,k80=2", "--quiet"])
         .current_dir(folder.path(""))
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS")
@@ -285,41 +285,41 @@ fn what_is_wrong_is_told() {
     let folder = Folder::new();
     let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("jobs.csv", JOBS));
     let told = |more: &[&str]| {
-        let output = tracecast(&[&["backtest", "allocation", &rates, "--quiet"], more].concat());
+        let output = tracecast(&[&["plan", "allocation", &rates, "--quiet"], more].concat());
         assert!(!output.status.success());
         (output.status.code(), stderr(&output))
     };
-    let (code, text) = told(&["--gpus", "h100=8", "--draw", "4"]);
+    let (code, text) = told(&["--fleet", "h100=8", "--draw", "4"]);
     assert!(code == Some(2) && text.contains("name some of k80, p100, v100"), "{text}");
-    assert!(told(&["--gpus", "v100", "--draw", "4"]).1.contains("write v100=8"));
-    assert!(told(&["--gpus", "v100=2"]).1.contains("--jobs"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "lottery"]).1.contains("fifo_aware"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,fifo"]).1.contains("named twice"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "allox"]).1.contains("jobs of one GPU"));
-    let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--policies", "karma"]);
+    assert!(told(&["--fleet", "v100", "--draw", "4"]).1.contains("write v100=8"));
+    assert!(told(&["--fleet", "v100=2"]).1.contains("--jobs"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--policies", "lottery"]).1.contains("fifo_aware"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--policies", "fifo,fifo"]).1.contains("named twice"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--policies", "allox"]).1.contains("jobs of one GPU"));
+    let (code, text) = told(&["--fleet", "v100=2", "--draw", "4", "--policies", "karma"]);
     assert!(code == Some(2) && text.contains("`user`") && text.contains("--users"), "{text}");
-    let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,edf"]);
+    let (code, text) = told(&["--fleet", "v100=2", "--draw", "4", "--policies", "fifo,edf"]);
     assert!(code == Some(2) && text.contains("`deadline_s`") && text.contains("--deadlines"), "{text}");
     for deadlines in ["0.5", "0:2", "0.5:0.9", "0.5:3-2", "NaN:2", "0.5:2-inf"] {
-        let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--deadlines", deadlines]);
+        let (code, text) = told(&["--fleet", "v100=2", "--draw", "4", "--deadlines", deadlines]);
         assert!(code == Some(2) && text.contains("0.5:1.5-4"), "{deadlines}: {text}");
     }
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--lease", "0"]).1.contains("--lease"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--users", "3"]).1.contains("--rate"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--alpha", "1.5"]).1.contains("between 0 and 1"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--burst", "NaN"]).1.contains("--burst"));
-    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--restart", "6min"]).1.contains("less than a round"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--lease", "0"]).1.contains("--lease"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--users", "3"]).1.contains("--rate"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--alpha", "1.5"]).1.contains("between 0 and 1"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--burst", "NaN"]).1.contains("--burst"));
+    assert!(told(&["--fleet", "v100=2", "--draw", "4", "--restart", "6min"]).1.contains("less than a round"));
     // One V100 has no room for a gang of two, on which d insists.
-    let (code, text) = told(&["--gpus", "v100=1,k80=1", "--jobs", &jobs]);
+    let (code, text) = told(&["--fleet", "v100=1,k80=1", "--jobs", &jobs]);
     assert!(code == Some(1) && text.contains("jobs.csv, line 5") && text.contains("2 GPUs of no type"), "{text}");
     let bad = folder.file("bad.csv", "job,type,submit_s,gpus,steps\na,vision,0,1,inf\n");
-    assert!(told(&["--gpus", "v100=1", "--jobs", &bad]).1.contains("line 2: `steps` is `inf`"));
+    assert!(told(&["--fleet", "v100=1", "--jobs", &bad]).1.contains("line 2: `steps` is `inf`"));
     let late = folder.file("late.csv", "job,type,submit_s,gpus,steps,deadline_s\na,vision,0,1,9,0\n");
-    assert!(told(&["--gpus", "v100=1", "--jobs", &late]).1.contains("line 2: `deadline_s` is `0`"));
+    assert!(told(&["--fleet", "v100=1", "--jobs", &late]).1.contains("line 2: `deadline_s` is `0`"));
     let none = folder.file("none.csv", "job,type,submit_s,gpus,steps\n");
-    assert_eq!(told(&["--gpus", "v100=1", "--jobs", &none]).0, Some(5));
+    assert_eq!(told(&["--fleet", "v100=1", "--jobs", &none]).0, Some(5));
     let still = folder.file("still.csv", "gpu_type,job,gpus,steps_per_s\nv100,a,1,0\n");
-    let output = tracecast(&["backtest", "allocation", &still, "--gpus", "v100=1", "--draw", "2"]);
+    let output = tracecast(&["plan", "allocation", &still, "--fleet", "v100=1", "--draw", "2"]);
     assert!(stderr(&output).contains("no job type runs"), "{}", stderr(&output));
 }
 
@@ -350,9 +350,9 @@ fn synergy_s_tables_become_a_host_table() {
         "gavel.csv",
         "gpu_type,job,gpus,steps_per_s\nv100,ResNet-18 (batch size 16),1,8\nv100,LM (batch size 5),1,4\n",
     );
-    let fleet = ["--gpus", "v100=8", "--gpus-per-node", "8", "--cpus-per-node", "24", "--memory-per-node", "500"];
+    let fleet = ["--fleet", "v100=8", "--gpus-per-node", "8", "--cpus-per-node", "24", "--memory-per-node", "500"];
     let drawn = ["--draw", "12", "--seeds", "1", "--policies", "proportional,synergy", "--format", "json", "--quiet"];
-    let arguments = [&["backtest", "allocation", &rates, "--host-table", &host][..], &fleet, &drawn].concat();
+    let arguments = [&["plan", "allocation", &rates, "--host-table", &host][..], &fleet, &drawn].concat();
     let output = tracecast(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     let speed = json(&stdout(&output))["policies"][1]["host"]["speed"]["value"].as_f64().unwrap();

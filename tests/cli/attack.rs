@@ -1,4 +1,5 @@
-//! What was found under attack: endless and swollen inputs, questions that go too far, signals in the middle of a write, numbers that are none.
+//! Hostile inputs and uses: endless and swollen inputs, questions that go too far, signals in the
+//! middle of a write, numbers that are none.
 
 use std::time::{Duration, Instant};
 
@@ -26,15 +27,15 @@ fn sources_without_an_end_are_refused() {
         (&["describe", "/dev/zero"], ""),
         (&["describe", "/dev/urandom", "--reader", "sacct"], ""),
         (&["describe", "/dev/zero", "--reader", "swf"], ""),
-        (&["simulate", sample, "--cluster", "/dev/zero"], "16 MiB"),
+        (&["simulate", sample, "--site", "/dev/zero"], "16 MiB"),
         (&["decide", "power", "--plan", "/dev/zero", "-"], "1 MiB"),
     ] {
         let said = refused(arguments);
         assert!(said.contains(told), "{arguments:?}: {said}");
     }
     for (command, option, number) in [
-        ("train duration datasets/sample --out", "--trees", "1000000000"),
-        ("train demand datasets/sample --out", "--trees", "1000000000"),
+        ("model train duration datasets/sample --out", "--trees", "1000000000"),
+        ("model train demand datasets/sample --out", "--trees", "1000000000"),
         ("describe datasets/sample --out", "--threads", "1000000000"),
     ] {
         let folder = Folder::new();

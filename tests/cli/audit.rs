@@ -9,7 +9,7 @@ fn answer(arguments: &[&str]) -> String {
     stdout(&output)
 }
 
-/// The same as JSON.
+/// Answer of the command as JSON.
 fn data(arguments: &[&str]) -> serde_json::Value {
     json(&answer(&[arguments, &["--format", "json"]].concat()))
 }
@@ -247,7 +247,7 @@ fn accounting_and_a_registers_readings_are_audited_together() {
     let mapping = folder.file("m.toml", METERS);
     for named in [format!("meters.csv={mapping}"), format!("{meters}={mapping}")] {
         let charges = folder.path("jobs.csv");
-        let found = data(&[&jobs, &meters, "--mapping", &named, "--jobs", &charges, "--force"]);
+        let found = data(&[&jobs, &meters, "--mapping", &named, "--by-job", &charges, "--force"]);
         let account = &found["account"];
         // The register is the total; while no job was there the node drew 800 W, which is its idle power.
         near(&account["node_meters"]["read_kwh"], 3.2);
@@ -290,7 +290,7 @@ fn accounting_and_a_registers_readings_are_audited_together() {
 fn jobs_that_nothing_can_be_written_of_are_explained() {
     let folder = Folder::new();
     let (source, jobs) = (two_hours(&folder), folder.path("jobs.csv"));
-    let (code, message) = refusal(&with(&source, &["--jobs", &jobs]));
+    let (code, message) = refusal(&with(&source, &["--by-job", &jobs]));
     assert!(code == 1 && message.contains("nothing to write") && message.contains("there are no jobs"), "{message}");
     assert!(!Path::new(&jobs).exists());
 }
@@ -365,7 +365,8 @@ fn the_sample_gives_a_readable_answer_that_adds_up() {
     assert!(answer(&["datasets/sample", "--format", "markdown"]).starts_with("# Energy audit: sample"));
     let folder = Folder::new();
     let (out, charts, jobs) = (folder.path("a.html"), folder.path("charts"), folder.path("jobs.csv"));
-    let printed = answer(&["datasets/sample", "--format", "html", "--out", &out, "--charts", &charts, "--jobs", &jobs]);
+    let printed =
+        answer(&["datasets/sample", "--format", "html", "--out", &out, "--charts", &charts, "--by-job", &jobs]);
     assert!(printed.is_empty());
     assert!(std::fs::read_to_string(&out).unwrap().contains("From the meter to useful work"));
     assert!(
@@ -457,7 +458,7 @@ fn telemetry_too_large_for_memory_is_streamed_to_the_same_account() {
     assert!(streamed["reclaim"]["why_not"].as_str().unwrap().contains("larger than memory"));
 }
 
-/// The same but for rounding.
+/// Whether two values are equal, but for rounding.
 fn alike(one: &serde_json::Value, other: &serde_json::Value) -> bool {
     match (one, other) {
         (serde_json::Value::Number(a), serde_json::Value::Number(b)) => {

@@ -1,12 +1,12 @@
-//! `plan burst`, as a user meets it.
+//! `plan rent burst`, as a user meets it.
 
 use serde_json::Value;
 
 use super::*;
 
 /// The bundled sample with the invented prices beside it.
-pub(crate) const SAMPLE: [&str; 6] =
-    ["plan", "burst", "datasets/sample", "--prices", "datasets/offers/example.toml", "--quiet"];
+pub(crate) const SAMPLE: [&str; 7] =
+    ["plan", "rent", "burst", "datasets/sample", "--offers", "datasets/offers/example.toml", "--quiet"];
 
 const OFFERS: &str = "\
 currency = \"EUR\"
@@ -41,7 +41,7 @@ fn the_sample_is_planned() {
     let output = tracecast(&[&SAMPLE[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-burst/2"), &Value::from("USD")));
+    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-rent-burst/2"), &Value::from("USD")));
     let by = answer["trial"]["rules"].as_array().unwrap();
     let rule = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap();
     assert!((number(&rule("on_demand")["of_baseline"]) - 1.0).abs() < 1e-12);
@@ -88,7 +88,7 @@ fn one_gpu_serves_two_jobs_if_one_of_them_waits() {
     let folder = Folder::new();
     let (jobs, offers) = (folder.file("cluster_log.csv", &pairs()), folder.file("offers.toml", OFFERS));
     let planned = |more: &[&str]| {
-        let asked = ["plan", "burst", &jobs, "--prices", &offers, "--format", "json", "--quiet"];
+        let asked = ["plan", "rent", "burst", &jobs, "--offers", &offers, "--format", "json", "--quiet"];
         let output = tracecast(&[&asked[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
@@ -135,8 +135,8 @@ fn a_table_of_prices_stands_beside_own_nodes() {
          AWS,V100 (16 GB),Volta,1,16,8,61,3.06,3.06,0.92,p3.2xlarge\n",
     );
     let own = folder.file("own.toml", "[[owned]]\nname = \"own\"\ngpu = \"V100\"\ngpus = 1\nprice = 9000\nyears = 5\n");
-    let ask = ["plan", "burst", &jobs, "--prices", &table, "--quiet"];
-    let output = tracecast(&[&ask[..], &["--prices", &own, "--format", "json"]].concat());
+    let ask = ["plan", "rent", "burst", &jobs, "--offers", &table, "--quiet"];
+    let output = tracecast(&[&ask[..], &["--offers", &own, "--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let refused = tracecast(&ask);
     assert!(stderr(&refused).contains("to the offers file (one beside a table of prices"), "{}", stderr(&refused));
@@ -148,7 +148,7 @@ fn predictions_of_a_file_are_taken() {
     let (jobs, offers) = (folder.file("cluster_log.csv", &pairs()), folder.file("offers.toml", OFFERS));
     let rows: String = (0..2 * 21 * 6).map(|at| format!("{at},{}\n", if at % 2 == 0 { 9000 } else { 30 })).collect();
     let file = folder.file("p.csv", &format!("job_id,predicted_duration_s\n{rows}"));
-    let asked = ["plan", "burst", &jobs, "--prices", &offers, "--format", "json", "--quiet"];
+    let asked = ["plan", "rent", "burst", &jobs, "--offers", &offers, "--format", "json", "--quiet"];
     let found = |more: &[&str]| {
         let answer = json(&stdout(&tracecast(&[&asked[..], more].concat())));
         (number(&answer["predicted_within_twice"]), answer["notes"].to_string())
@@ -156,7 +156,7 @@ fn predictions_of_a_file_are_taken() {
     let (near, notes) = found(&[]);
     assert!(near == 1.0 && notes.contains("last two"), "{notes}");
     let (near, notes) = found(&["--predictions", &file]);
-    assert!(near == 0.0 && notes.contains("Predictions of a file: of 252 jobs"), "{notes}");
+    assert!(near == 0.0 && notes.contains("Predictions are given: of 252 jobs"), "{notes}");
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn what_cannot_be_planned_is_refused() {
     let jobs = folder.file("cluster_log.csv", &pairs());
     let said = |offers: &str, more: &[&str]| {
         let offers = folder.file("offers.toml", offers);
-        let output = tracecast(&[&["plan", "burst", &jobs, "--prices", &offers, "--quiet"][..], more].concat());
+        let output = tracecast(&[&["plan", "rent", "burst", &jobs, "--offers", &offers, "--quiet"][..], more].concat());
         assert!(!output.status.success());
         stderr(&output)
     };
-    assert!(stderr(&tracecast(&["plan", "burst", &jobs])).contains("--prices"));
+    assert!(stderr(&tracecast(&["plan", "rent", "burst", &jobs])).contains("--offers"));
     let none = OFFERS.replace("reserved = [{ months = 12, price = 1.0 }]\n", "");
     assert!(
         said(&none, &[])
@@ -204,7 +204,7 @@ fn what_cannot_be_planned_is_refused() {
     let mapping = folder
         .file("m.toml", &format!("name = \"site\"\ntable = \"jobs\"\n[source]\nzone = \"UTC\"\n[columns]\n{columns}"));
     let offers = folder.file("offers.toml", &(two + "reserved = [{ months = 12, price = 0.4 }]\n"));
-    let asked = ["plan", "burst", &mapped, "--mapping", &mapping, "--prices", &offers, "--quiet"];
+    let asked = ["plan", "rent", "burst", &mapped, "--mapping", &mapping, "--offers", &offers, "--quiet"];
     let output = tracecast(&[&asked[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(json(&stdout(&output))["pools"].as_array().unwrap().len(), 2);
@@ -220,7 +220,7 @@ fn who_waits_is_decided_by_the_prediction_and_not_by_the_record() {
     let short: String = (0..2 * 21 * 6).map(|at| format!("{at},1\n")).collect();
     let file = folder.file("p.csv", &format!("job_id,predicted_duration_s\n{short}"));
     let waited = |more: &[&str]| {
-        let asked = ["plan", "burst", &jobs, "--prices", &offers, "--format", "json", "--quiet"];
+        let asked = ["plan", "rent", "burst", &jobs, "--offers", &offers, "--format", "json", "--quiet"];
         let answer = json(&stdout(&tracecast(&[&asked[..], more].concat())));
         let rule = |name: &str| {
             let by = answer["trial"]["rules"].as_array().unwrap();

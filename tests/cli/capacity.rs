@@ -1,10 +1,10 @@
-//! `plan capacity`, as a user meets it.
+//! `plan nodes`, as a user meets it.
 
 use serde_json::Value;
 
 use super::*;
 
-const SAMPLE: [&str; 8] = ["plan", "capacity", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--quiet"];
+const SAMPLE: [&str; 8] = ["plan", "nodes", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--quiet"];
 
 /// A log of two nodes of ten, one of which fails every week.
 fn faults() -> String {
@@ -22,7 +22,7 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     let output = tracecast(&[&SAMPLE[..], &more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!(answer["schema"], "plan-capacity/2");
+    assert_eq!(answer["schema"], "plan-nodes/2");
     let number = |value: &Value| value.as_u64().unwrap();
     let nodes = answer["nodes"].as_array().unwrap();
     for of in nodes {
@@ -53,22 +53,22 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     assert_eq!(sum, number(&answer["in_all"]["recommended"]));
     let conf = std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap();
     assert!(conf.contains("Gres=gpu:8"));
-    // Where sharing is advised first, the files say that they are the other way.
-    let shares = answer["action"].as_str().unwrap().starts_with("**Let the VCs share");
+    // Where sharing comes first, the files say that they are the other way.
+    let shares = answer["action"].as_str().unwrap().starts_with("**See whether the VCs can share");
     assert!(shares && [&conf, &written].iter().all(|text| text.contains("This file is the other way")), "{conf}");
     let again = tracecast(&[
         "simulate",
         "datasets/sample",
         "--scan",
         "skip",
-        "--cluster",
+        "--site",
         &folder.path("nodes/cluster.toml"),
         "--quiet",
     ]);
     assert!(again.status.success(), "{}", stderr(&again));
 }
 
-/// Found by a newcomer: a plan for a trace without dates told days of 1970.
+/// Regression test: a plan for a trace without dates named days of 1970.
 #[test]
 fn a_trace_without_dates_has_no_days_of_1970() {
     let folder = Folder::new();
@@ -81,7 +81,7 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     folder.file("openb_pod_list_default.csv", &pods);
     let nodes = (0..6).map(|at| format!("n{at},64000,262144,2,T4\n")).collect::<String>();
     folder.file("openb_node_list_all_node.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}"));
-    let output = tracecast(&["plan", "capacity", &folder.path(""), "--target-p95", "1h", "--json", "--quiet"]);
+    let output = tracecast(&["plan", "nodes", &folder.path(""), "--target-p95", "1h", "--json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     let from = answer["trial"]["windows"][0]["from"].as_str().unwrap();
@@ -100,7 +100,7 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     assert!(written.contains("since the beginning)"), "{written}");
 }
 
-/// Where the nodes are to stay as they are, no file says so in their place.
+/// Plans that leave the nodes unchanged write no file.
 #[test]
 fn nothing_is_written_where_the_nodes_stay() {
     let folder = Folder::new();
@@ -113,7 +113,7 @@ fn nothing_is_written_where_the_nodes_stay() {
     let jobs = folder.file("jobs.csv", &text);
     let site = folder.file("site.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
     let out = folder.path("nodes");
-    let asked = ["plan", "capacity", &jobs, "--cluster", &site, "--target-p95", "1h", "--emit", "cluster"];
+    let asked = ["plan", "nodes", &jobs, "--site", &site, "--target-p95", "1h", "--emit", "cluster"];
     let output = tracecast(&[&asked[..], &["--emit-to", &out, "--quiet"]].concat());
     assert!(output.status.success() && stdout(&output).contains("Change nothing"), "{}", stdout(&output));
     assert!(stderr(&output).contains("nothing is written to --emit-to: no change is advised"), "{}", stderr(&output));
@@ -180,13 +180,13 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
         (apart, apart)
     );
     let cluster = folder.path("nodes/cluster.toml");
-    let again = tracecast(&["simulate", "datasets/sample", "--scan", "skip", "--cluster", &cluster, "--quiet"]);
+    let again = tracecast(&["simulate", "datasets/sample", "--scan", "skip", "--site", &cluster, "--quiet"]);
     assert!(again.status.success(), "{}", stderr(&again));
-    // Sharing comes first there, and so does what it needs.
+    // Of one pool that later windows do not bear out, no nodes are told as the effect.
     let effects = answer["recommendation"]["effects"].as_array().unwrap();
     let told: Vec<&str> = effects.iter().map(|effect| effect["what"].as_str().unwrap()).collect();
-    assert_eq!(told, ["Nodes to buy, in one pool", "Cost of the nodes"]);
-    assert_eq!(effects[1]["unit"], "USD a month");
+    assert_eq!(told, ["Cost of the nodes"]);
+    assert_eq!(effects[0]["unit"], "USD a month");
 }
 
 #[test]
@@ -280,6 +280,6 @@ fn what_cannot_be_planned_is_refused() {
     let nodes = folder.path("nodes");
     assert!(said(&["--resource", "cpus", "--emit", "slurm", "--emit-to", &nodes]).contains("the lines count GPUs"));
     assert!(said(&["--faults", &log]).contains("line 3"));
-    let output = tracecast(&["plan", "capacity", "datasets/sample", "--target-p95", "1=1h"]);
+    let output = tracecast(&["plan", "nodes", "datasets/sample", "--target-p95", "1=1h"]);
     assert!(stderr(&output).contains("target of all jobs"), "{}", stderr(&output));
 }

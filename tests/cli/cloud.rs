@@ -1,4 +1,4 @@
-//! `plan cloud` and `backtest cloud`, as a user meets them.
+//! `plan rent job` and `plan rent job --test`, as a user meets them.
 
 use serde_json::Value;
 
@@ -15,6 +15,10 @@ pub(crate) fn regular(count: u32) -> String {
     format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "))
 }
 
+/// A plan for one job, and the test of its policies.
+const PLAN: [&str; 3] = ["plan", "rent", "job"];
+const TEST: [&str; 4] = ["plan", "rent", "job", "--test"];
+
 const JOB: [&str; 6] = ["--work", "12h", "--changeover", "0s", "--price-ratio", "3"];
 
 /// 12 h of work in 24 h, without changeovers. Spot is up for half of any 24 h, so the optimum is all on spot: a third of on-demand.
@@ -22,9 +26,9 @@ const JOB: [&str; 6] = ["--work", "12h", "--changeover", "0s", "--price-ratio", 
 fn a_regular_zone_by_hand() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
-    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "4", "--format", "json"];
+    let ask = ["plan", "rent", "job", "--test", &source, "--slack", "0.5", "--starts", "4", "--format", "json"];
     let answer = of(&tracecast(&[&ask[..], &JOB].concat()));
-    assert_eq!(answer["schema"], "backtest-cloud/1");
+    assert_eq!(answer["schema"], "plan-rent-job-test/1");
     assert_eq!(
         (answer["traces"][0]["zone"].as_str(), answer["traces"][0]["tick_s"].as_f64()),
         (Some("us-east-1a"), Some(1800.0))
@@ -43,7 +47,8 @@ fn a_regular_zone_by_hand() {
     assert!(policies.iter().any(|policy| policy["name"] == answer["chosen"]));
     // The same by the time to the deadline; one that on-demand cannot keep is refused in its own words.
     let by_deadline = |deadline: &str| {
-        let ask = ["backtest", "cloud", &source, "--deadline", deadline, "--starts", "4", "--format", "json"];
+        let ask =
+            ["plan", "rent", "job", "--test", &source, "--deadline", deadline, "--starts", "4", "--format", "json"];
         tracecast(&[&ask[..], &JOB].concat())
     };
     assert_eq!(of(&by_deadline("24h"))["cells"], answer["cells"]);
@@ -52,8 +57,9 @@ fn a_regular_zone_by_hand() {
     // The same in other ticks, by the option; and compressed.
     let other = of(&tracecast(&[&ask[..], &JOB, &["--gap", "15min"]].concat()));
     assert_eq!(other["traces"][0]["tick_s"], 900.0);
-    let text =
-        stdout(&tracecast(&[&["backtest", "cloud", &source, "--slack", "0.5", "--starts", "4"], &JOB[..]].concat()));
+    let text = stdout(&tracecast(
+        &[&["plan", "rent", "job", "--test", &source, "--slack", "0.5", "--starts", "4"], &JOB[..]].concat(),
+    ));
     assert!(text.contains("misses 0 deadlines") && text.contains("omniscient optimum"), "{text}");
 }
 
@@ -84,7 +90,7 @@ fn prices_come_with_a_trace_or_beside_it() {
         ),
     );
     let ask = |source: &str, more: &[&str]| {
-        let ask = ["backtest", "cloud", source, "--slack", "0.5", "--starts", "2", "--format", "json"];
+        let ask = ["plan", "rent", "job", "--test", source, "--slack", "0.5", "--starts", "2", "--format", "json"];
         tracecast(&[&ask[..], &JOB, more].concat())
     };
     for (source, more) in [
@@ -108,10 +114,11 @@ fn a_plan_writes_tasks() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(4));
     let tasks = folder.path("tasks");
-    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--need", "4", "--starts", "3", "--emit-to", &tasks];
+    let ask =
+        ["plan", "rent", "job", &source, "--deadline", "24h", "--need", "4", "--starts", "3", "--emit-to", &tasks];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
-    assert_eq!((answer["schema"].as_str(), answer["need"].as_u64()), (Some("plan-cloud/2"), Some(4)));
-    assert_eq!(answer["recommendation"]["plan"], "cloud");
+    assert_eq!((answer["schema"].as_str(), answer["need"].as_u64()), (Some("plan-rent-job/3"), Some(4)));
+    assert_eq!(answer["recommendation"]["plan"], "rent job");
     assert_eq!((answer["now"]["if_up"].as_str(), answer["now"]["if_down"].as_str()), (Some("spot"), Some("idle")));
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("\"use_spot\": true") && spot.contains("\"num_nodes\": 4"), "{spot}");
@@ -127,14 +134,15 @@ fn a_plan_writes_tasks() {
     for file in [&notes, &read("NOTES.txt")] {
         assert!(
             file.contains("Back to spot: the policy of this plan (")
-                && file.contains("`tracecast plan cloud` again: with"),
+                && file.contains("`tracecast plan rent job` again: with"),
             "{file}"
         );
     }
     let command = answer["recommendation"]["command"].as_str().unwrap();
     assert!(
-        command.starts_with("tracecast plan cloud ") && command.ends_with("--work 12h --changeover 0s --price-ratio 3"),
-        "{command}"
+        command.starts_with("tracecast plan rent job ")
+            && command.ends_with("--work 12h --changeover 0s --price-ratio 3"),
+        "{command:?}"
     );
     // 12 h of work on 4 instances are 48 instance-hours, wherever they are; nothing says what they cost.
     let kinds = answer["purchases"]["kinds"].as_array().unwrap();
@@ -150,7 +158,7 @@ fn a_plan_writes_tasks() {
     );
     assert!(kinds.iter().all(|kind| kind["instance_h"]["low"].is_null() && kind["instance_h"]["high"].is_null()));
     let other = folder.path("list");
-    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3", "--emit", "purchases"];
+    let ask = ["plan", "rent", "job", &source, "--deadline", "24h", "--starts", "3", "--emit", "purchases"];
     of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &other, "--format", "json"]].concat()));
     let names: Vec<_> = std::fs::read_dir(&other).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["cloud-purchases.csv"]);
@@ -165,7 +173,7 @@ fn a_plan_with_prices_says_what_it_costs() {
         .replace("1800}", "1800, \"on_demand_price\": 4}")
         .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
     let source = folder.file("us-east-1a_v100_1.json", &text);
-    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3"];
+    let ask = ["plan", "rent", "job", &source, "--deadline", "24h", "--starts", "3"];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
     let bought = &answer["purchases"];
     let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
@@ -175,7 +183,7 @@ fn a_plan_with_prices_says_what_it_costs() {
     // The prices that are used are told, and not the ratio that stands for them elsewhere.
     let head = text.split_once('•').unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(head.contains("spot at 1.00 dollars an hour and on-demand at 4.00") && !head.contains("times"), "{head}");
-    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "2"];
+    let ask = ["plan", "rent", "job", "--test", &source, "--slack", "0.5", "--starts", "2"];
     let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
     assert!(
         text.split_whitespace()
@@ -184,19 +192,36 @@ fn a_plan_with_prices_says_what_it_costs() {
             .contains("; spot at 1.00 dollars an hour and on-demand at 4.00"),
         "{text}"
     );
-    assert!(answer["price_turn"].is_null() && near(&answer["all_on_demand"]["cost_usd"], 48.0), "{answer}");
+    assert!(answer["trial"]["price_turn"].is_null() && near(&answer["all_on_demand"]["cost_usd"], 48.0), "{answer}");
 }
 
-/// Nobody says what anything costs: the answer says that it rests on a ratio of 3, and from which ratio on it is another. On either side of that ratio the same command says so.
+/// A plan without prices says that it rests on a ratio of 3, and from which ratio on it is another.
+/// On either side of that ratio the same command says so.
 #[test]
 fn a_plan_without_prices_says_what_it_rests_on() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
-    let ask =
-        ["plan", "cloud", &source, "--work", "12h", "--changeover", "12min", "--deadline", "24h", "--starts", "3"];
+    let ask = [
+        "plan",
+        "rent",
+        "job",
+        &source,
+        "--work",
+        "12h",
+        "--changeover",
+        "12min",
+        "--deadline",
+        "24h",
+        "--starts",
+        "3",
+    ];
     let answer = of(&tracecast(&[&ask[..], &["--format", "json"]].concat()));
-    let turn = answer["price_turn"]["spot_from"].as_f64().unwrap();
-    assert!(turn > 1.0 && turn < 3.0 && answer["price_turn"]["assumed"] == 3.0, "{}", answer["price_turn"]);
+    let turn = answer["trial"]["price_turn"]["spot_from"].as_f64().unwrap();
+    assert!(
+        turn > 1.0 && turn < 3.0 && answer["trial"]["price_turn"]["assumed"] == 3.0,
+        "{}",
+        answer["trial"]["price_turn"]
+    );
     let text = stdout(&tracecast(&ask)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("This rests on an assumption: no price of spot and no --price-ratio is given"), "{text}");
     assert!(
@@ -219,7 +244,7 @@ fn a_plan_without_prices_says_what_it_rests_on() {
         let ratio = ratio.to_string();
         let answer = of(&tracecast(&[&ask[..], &["--price-ratio", &ratio, "--format", "json"]].concat()));
         assert_eq!(!answer["recommendation"].is_null(), is_advised, "{ratio}: {}", answer["action"]);
-        assert!(answer["price_turn"].is_null());
+        assert!(answer["trial"]["price_turn"].is_null());
     }
 }
 
@@ -233,9 +258,12 @@ fn a_plan_among_zones_goes_by_what_holds_now() {
         folder.file(name, &format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", ")))
     };
     let (was, is) = (of_half("us-east-1a_v100_1.json", true), of_half("us-west-2a_v100_1.json", false));
-    let ask = ["plan", "cloud", &was, &is, "--slack", "0.5", "--starts", "4"];
+    let ask = ["plan", "rent", "job", &was, &is, "--slack", "0.5", "--starts", "4"];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
-    assert_eq!((answer["zone"].as_str(), answer["judged"].as_str()), (Some("us-west-2a"), Some("zone chosen anew")));
+    assert_eq!(
+        (answer["zone"].as_str(), answer["trial"]["judged"].as_str()),
+        (Some("us-west-2a"), Some("zone chosen anew"))
+    );
     let compared = &answer["compared"];
     let cost = |rule: &str| {
         let rules = compared["rules"].as_array().unwrap();
@@ -280,7 +308,7 @@ fn a_plan_among_zones_goes_by_what_holds_now() {
         "us-east-1d_v100_1.json",
         &format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", vec!["0"; 480].join(", ")),
     );
-    let ask = ["plan", "cloud", &one, &two, &never, "--slack", "0.5", "--starts", "3"];
+    let ask = ["plan", "rent", "job", &one, &two, &never, "--slack", "0.5", "--starts", "3"];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
     let compared = &answer["compared"];
     assert!(compared["saving"]["low"].as_f64().unwrap() > 0.15, "{compared}");
@@ -299,10 +327,11 @@ fn confidence_goes_by_windows_without_overlap() {
     let data: Vec<String> = (0..360).map(|tick| u32::from(tick / 6 % 2 == 0).to_string()).collect();
     let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
     let source = folder.file("us-east-1a_v100_1.json", &text);
-    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "10", "--format", "json"];
+    let ask = ["plan", "rent", "job", &source, "--deadline", "24h", "--starts", "10", "--format", "json"];
     let answer = of(&tracecast(&[&ask[..], &JOB].concat()));
-    assert_eq!((answer["later_disjoint"].as_u64(), answer["confidence"].as_str()), (Some(2), Some("low")));
-    let why = answer["confidence_why"].as_str().unwrap();
+    let sure = &answer["assurance"];
+    assert_eq!((answer["trial"]["later_disjoint"].as_u64(), sure["confidence"].as_str()), (Some(2), Some("low")));
+    let why = sure["risk"].as_str().unwrap();
     assert!(why.contains("10 later windows, of which 2 do not overlap"), "{why}");
 }
 
@@ -316,13 +345,27 @@ fn priced(folder: &Folder) -> [String; 2] {
     })
 }
 
-/// On-demand costs 4 dollars in one zone and 3 in the other: what is compared between zones is a share of the cheaper, and what is of a zone a share of its own; every table says which.
+/// On-demand costs 4 dollars in one zone and 3 in the other: shares compared between zones are of
+/// the cheaper, and those of one zone of its own price; every table says which.
 #[test]
 fn tables_say_of_which_on_demand_a_share_is() {
     let folder = Folder::new();
     let [dear, cheap] = priced(&folder);
-    let ask =
-        ["plan", "cloud", &dear, &cheap, "--slack", "0.5", "--starts", "3", "--work", "12h", "--changeover", "0s"];
+    let ask = [
+        "plan",
+        "rent",
+        "job",
+        &dear,
+        &cheap,
+        "--slack",
+        "0.5",
+        "--starts",
+        "3",
+        "--work",
+        "12h",
+        "--changeover",
+        "0s",
+    ];
     let answer = of(&tracecast(&[&ask[..], &["--format", "json"]].concat()));
     let compared = &answer["compared"];
     assert_eq!(compared["shares_of"], "cheapest_zone");
@@ -352,7 +395,8 @@ fn two_zones_are_one_job() {
     let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
     let two = folder.file("us-west-2a_v100_1.json", &turned);
     let ask = |gb: &str| {
-        let ask = ["backtest", "cloud", &one, &two, "--regions", "together", "--slack", "0.9", "--starts", "3"];
+        let ask =
+            ["plan", "rent", "job", "--test", &one, &two, "--regions", "together", "--slack", "0.9", "--starts", "3"];
         of(&tracecast(&[&ask[..], &JOB, &["--checkpoint-gb", gb, "--format", "json"]].concat()))
     };
     let least = |answer: &Value| {
@@ -368,7 +412,8 @@ fn two_zones_are_one_job() {
     let tasks = folder.path("tasks");
     let ask = [
         "plan",
-        "cloud",
+        "rent",
+        "job",
         &one,
         &two,
         "--regions",
@@ -393,7 +438,7 @@ fn two_zones_are_one_job() {
     assert!(std::fs::read_to_string(folder.path("tasks/KARPENTER.txt")).unwrap().contains("a cluster of one region"));
     let other_folder = Folder::new();
     let again = other_folder.file("us-east-1a_v100_1.json", &regular(1));
-    let twice = tracecast(&["backtest", "cloud", &one, &again, "--regions", "together", "--work", "12h"]);
+    let twice = tracecast(&["plan", "rent", "job", "--test", &one, &again, "--regions", "together", "--work", "12h"]);
     assert!(stderr(&twice).contains("us-east-1a comes twice"), "{}", stderr(&twice));
 }
 
@@ -406,7 +451,7 @@ fn an_elastic_job_takes_what_there_is() {
     let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
     let source = folder.file("us-east-1a_v100_1.json", &text);
     let ask = |more: &[&str]| {
-        let ask = ["backtest", "cloud", &source, "--slack", "0.8", "--starts", "1", "--need", "2"];
+        let ask = ["plan", "rent", "job", "--test", &source, "--slack", "0.8", "--starts", "1", "--need", "2"];
         tracecast(&[&ask[..], &JOB, more].concat())
     };
     let least = |answer: &Value| {
@@ -426,7 +471,7 @@ fn an_elastic_job_takes_what_there_is() {
     let text = stdout(&ask(&["--elastic"]));
     assert!(text.contains("on up to 2 instances") && text.contains("had, %"), "{text}");
     let tasks = folder.path("tasks");
-    let plan = ["plan", "cloud", &source, "--slack", "0.8", "--starts", "2", "--need", "2", "--elastic"];
+    let plan = ["plan", "rent", "job", &source, "--slack", "0.8", "--starts", "2", "--need", "2", "--elastic"];
     let answer = of(&tracecast(&[&plan[..], &JOB, &["--emit-to", &tasks, "--format", "json"]].concat()));
     let by_had = answer["nodes"]["by_had"].as_array().unwrap();
     let spot: Vec<u64> = by_had.iter().filter_map(|nodes| nodes["spot"].as_u64()).collect();
@@ -450,7 +495,7 @@ fn tasks_name_zones_of_any_provider() {
     let [one, two, three] = [("us-central1-a", 0), ("europe-west4-b", 1), ("here", 2)]
         .map(|(zone, at)| folder.file(&format!("{zone}_a100_1.json"), &by_turns(at)));
     let tasks = folder.path("tasks");
-    let ask = ["plan", "cloud", &one, &two, &three, "--regions", "together", "--slack", "0.6", "--starts", "2"];
+    let ask = ["plan", "rent", "job", &one, &two, &three, "--regions", "together", "--slack", "0.6", "--starts", "2"];
     let rest = ["--checkpoint-gb", "0", "--emit-to", &tasks, "--format", "json"];
     let answer = of(&tracecast(&[&ask[..], &JOB, &rest].concat()));
     assert_eq!(answer["zones"]["order"].as_array().map(Vec::len), Some(3), "{}", answer["zones"]);
@@ -481,11 +526,12 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
     let tasks = folder.path("tasks");
     let job = ["--work", "12h", "--changeover", "0s", "--price-ratio", "1.05"];
-    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--emit-to", &tasks, "--format", "json"];
+    let ask =
+        ["plan", "rent", "job", &source, "--slack", "0.5", "--starts", "3", "--emit-to", &tasks, "--format", "json"];
     let output = tracecast(&[&ask[..], &job].concat());
     let answer = of(&output);
-    assert!(answer["recommendation"].is_null() && answer["chosen"] != "on_demand", "{answer}");
-    assert_eq!((answer["followed"].as_str(), answer["now"]["if_up"].as_str()), (Some("on_demand"), Some("on_demand")));
+    assert!(answer["recommendation"].is_null() && answer["trial"]["chosen"] != "on_demand", "{answer}");
+    assert_eq!((answer["verdict"].as_str(), answer["now"]["if_up"].as_str()), (Some("no_saving"), Some("on_demand")));
     let action = answer["action"].as_str().unwrap();
     assert!(action.starts_with("**Run the job on-demand**") && action.contains("worth it from 5.0 % on"), "{action}");
     // What that costs is told all the same.
@@ -497,9 +543,10 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     assert!(output.status.success() && said.contains(nothing), "{said}");
     assert!(!std::path::Path::new(&tasks).exists());
     // How sure that is, is told all the same.
-    assert_eq!((answer["confidence"].as_str(), answer["cautions"].as_array().map(Vec::len)), (Some("medium"), Some(0)));
-    let text = stdout(&tracecast(&[&ask[..7], &job].concat()));
-    assert!(text.contains("Confidence: medium: it is reported on 3 later windows"), "{text}");
+    let sure = answer["assurance"]["confidence"].as_str();
+    assert_eq!((sure, answer["cautions"].as_array().map(Vec::len)), (Some("medium"), Some(0)));
+    let text = stdout(&tracecast(&[&ask[..8], &job].concat()));
+    assert!(text.contains("Confidence: medium. It is reported on 3 later windows"), "{text}");
 }
 
 /// Ten days, three hours of spot and three without, no changeover, 12 h of work in 24 h: a third of on-demand at three times the price, two thirds at one and a half. Of 15 h in truth and 12 said
@@ -508,9 +555,9 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
 fn a_plan_says_what_if_and_how_often_to_save() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
-    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--checkpoint-cost", "1min"];
+    let ask = ["plan", "rent", "job", &source, "--slack", "0.5", "--starts", "3", "--checkpoint-cost", "1min"];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
-    let cases = answer["sensitivity"].as_array().unwrap();
+    let cases = answer["trial"]["sensitivity"].as_array().unwrap();
     let case = |varied: &str, times: f64| {
         cases.iter().find(|case| case["varied"] == varied && case["times"].as_f64() == Some(times)).unwrap()
     };
@@ -530,9 +577,9 @@ fn a_plan_says_what_if_and_how_often_to_save() {
     assert!((answer["checkpoint"]["daly_s"].as_f64().unwrap() - 1099.2).abs() < 20.0, "{}", answer["checkpoint"]);
     let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
     assert!(text.contains("What if it is not as said?") && text.contains("Write a checkpoint every"), "{text}");
-    let bare = of(&tracecast(&[&ask[..7], &JOB, &["--format", "json"]].concat()));
+    let bare = of(&tracecast(&[&ask[..8], &JOB, &["--format", "json"]].concat()));
     assert!(bare["checkpoint"].is_null());
-    let refused = tracecast(&[&ask[..7], &JOB, &["--checkpoint-cost", "0s"]].concat());
+    let refused = tracecast(&[&ask[..8], &JOB, &["--checkpoint-cost", "0s"]].concat());
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
 }
 
@@ -541,10 +588,10 @@ fn a_plan_says_what_if_and_how_often_to_save() {
 fn certain_quantiles_are_known_work() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
-    for command in ["plan", "backtest"] {
+    for command in [&PLAN[..], &TEST] {
         let told = |work: &[&str]| {
-            let ask = [command, "cloud", &source, "--slack", "0.5", "--starts", "3", "--format", "json"];
-            let mut answer = of(&tracecast(&[&ask[..], work, &["--changeover", "12min"]].concat()));
+            let ask = [&source, "--slack", "0.5", "--starts", "3", "--format", "json"];
+            let mut answer = of(&tracecast(&[command, &ask[..], work, &["--changeover", "12min"]].concat()));
             // The command is told as it was typed.
             if let Some(told) = answer["recommendation"].as_object_mut() {
                 told.remove("command");
@@ -552,8 +599,8 @@ fn certain_quantiles_are_known_work() {
             answer.to_string()
         };
         let known = told(&["--work", "12h"]);
-        assert!(told(&["--work-quantiles", "1=12h"]) == known, "{command}");
-        assert!(told(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command}");
+        assert!(told(&["--work-quantiles", "1=12h"]) == known, "{command:?}");
+        assert!(told(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command:?}");
     }
 }
 
@@ -563,7 +610,7 @@ fn certain_quantiles_are_known_work() {
 fn work_may_be_uncertain() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
-    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--changeover", "0s", "--starts", "3"];
+    let ask = ["plan", "rent", "job", &source, "--deadline", "24h", "--changeover", "0s", "--starts", "3"];
     let quantiles = ["--work-quantiles", "0.5=3h,0.5=12h,1=12h"];
     let answer = of(&tracecast(&[&ask[..], &quantiles, &["--format", "json"]].concat()));
     assert_eq!((answer["work_s"].as_f64(), answer["uncertain"]["mean_s"].as_f64()), (Some(43_200.0), Some(27_000.0)));
@@ -577,13 +624,13 @@ fn work_may_be_uncertain() {
         assert!((0.333..0.4).contains(&cost) && near(&plan["missed_share"], 0.0), "{plan}");
         assert!(near(&plan["over_omniscient_mean"], 3.0 * cost - 1.0), "{plan}");
     }
-    assert!(answer["candidates"].as_array().unwrap().iter().all(|of| of["report_misses"] == 0));
+    assert!(answer["trial"]["candidates"].as_array().unwrap().iter().all(|of| of["report_misses"] == 0));
     // 7.5 h on the mean, on the one or the other.
     let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
     let kinds = answer["purchases"]["kinds"].as_array().unwrap();
     assert!((kinds.iter().map(hours).sum::<f64>() - 7.5).abs() < 1e-6, "{kinds:?}");
     // The cases of another price and changeover are tried, those of other work are not.
-    assert!(answer["sensitivity"].as_array().unwrap().iter().all(|case| case["varied"] != "work"));
+    assert!(answer["trial"]["sensitivity"].as_array().unwrap().iter().all(|case| case["varied"] != "work"));
     let text = stdout(&tracecast(&[&ask[..], &quantiles].concat()));
     let notes = answer["notes"].to_string();
     assert!(notes.contains("Every deadline is kept for each amount up to 12 h,"), "{notes}");
@@ -594,7 +641,7 @@ fn work_may_be_uncertain() {
     let answer = of(&tracecast(&[&ask[..], &range].concat()));
     assert!(near(&answer["uncertain"]["mean_s"], 32_400.0) && near(&answer["uncertain"]["beyond"], 0.0), "{answer}");
     let command = answer["recommendation"]["command"].as_str().unwrap();
-    assert!(command.contains(" --work-quantiles 0=6h,1=12h ") && !command.contains("--work TIME"), "{command}");
+    assert!(command.contains(" --work-quantiles 0=6h,1=12h ") && !command.contains("--work TIME"), "{command:?}");
     for name in ["KARPENTER.txt", "NOTES.txt"] {
         let notes = std::fs::read_to_string(folder.path(&format!("tasks/{name}"))).unwrap();
         assert!(
@@ -602,7 +649,8 @@ fn work_may_be_uncertain() {
             "{notes}"
         );
     }
-    let ask = ["backtest", "cloud", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
+    let ask =
+        ["plan", "rent", "job", "--test", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
     let quantiles = ["--work-quantiles", "0.1=6h,0.5=8h,0.9=12h", "--format", "json"];
     let answer = of(&tracecast(&[&ask[..], &quantiles].concat()));
     let by_slack = answer["uncertain"]["by_slack"].as_array().unwrap();
@@ -630,7 +678,7 @@ fn work_may_be_predicted() {
         "{\"job_id\": \"7\", \"p05_s\": 3600, \"p10_s\": 7200, \"p50_s\": 14400, \"p90_s\": 28800, \"p95_s\": 43200, \"unsure\": true}\n",
     );
     let ask = |more: &[&str]| {
-        let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "2", "--format", "json"];
+        let ask = ["plan", "rent", "job", "--test", &source, "--slack", "0.5", "--starts", "2", "--format", "json"];
         tracecast(&[&ask[..], more].concat())
     };
     let [first, second] = [&csv, &json].map(|file| ask(&["--predictions", file, "--job", "7"]));
@@ -671,17 +719,17 @@ fn uncertain_work_of_an_elastic_job() {
     let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
     let source = folder.file("us-east-1a_v100_1.json", &text);
     let elastic = ["--need", "2", "--elastic", "--changeover", "0s", "--price-ratio", "3", "--starts", "3"];
-    let ask = |command: &str, more: &[&str]| {
-        let output = tracecast(&[&[command, "cloud", &source][..], &elastic, more, &["--format", "json"]].concat());
+    let ask = |command: &[&str], more: &[&str]| {
+        let output = tracecast(&[command, &[&source], &elastic, more, &["--format", "json"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
     let slack = ["--slack", "0.8"];
     let [known, certain] =
-        [["--work", "12h"], ["--work-quantiles", "1=12h"]].map(|work| ask("backtest", &[&work[..], &slack].concat()));
+        [["--work", "12h"], ["--work-quantiles", "1=12h"]].map(|work| ask(&TEST, &[&work[..], &slack].concat()));
     assert_eq!(known, certain);
     let work = ["--work-quantiles", "0.5=3h,0.5=12h,1=12h"];
-    let answer = json(&ask("backtest", &[&work[..], &slack].concat()));
+    let answer = json(&ask(&TEST, &[&work[..], &slack].concat()));
     let policies = answer["policies"].as_array().unwrap();
     for policy in policies {
         let at = &policy["by_slack"][0];
@@ -690,7 +738,7 @@ fn uncertain_work_of_an_elastic_job() {
     // Who knows the work does nearly all of it on spot: a third of all on-demand.
     let least = policies.iter().find(|policy| policy["name"] == "omniscient").unwrap();
     assert!((0.333..0.4).contains(&least["by_slack"][0]["cost_ratio_mean"].as_f64().unwrap()), "{least}");
-    let plan = json(&ask("plan", &[&work[..], &["--deadline", "15h"]].concat()));
+    let plan = json(&ask(&PLAN, &[&work[..], &["--deadline", "15h"]].concat()));
     let plans = plan["uncertain"]["by_slack"][0]["plans"].as_array().unwrap();
     let names: Vec<&str> = plans.iter().filter_map(|plan| plan["plans_on"].as_str()).collect();
     assert_eq!(names, ["conditional_quantile", "top", "median"]);
@@ -709,22 +757,27 @@ fn a_guessed_price_of_on_demand_is_told_up_front() {
     let text = regular(1).replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
     let source = folder.file("us-east-1a_v100_1.json", &text);
     let ask = |more: &[&str]| {
-        let ask = ["plan", "cloud", &source, "--work", "12h", "--changeover", "0s", "--slack", "0.5", "--starts", "3"];
+        let ask =
+            ["plan", "rent", "job", &source, "--work", "12h", "--changeover", "0s", "--slack", "0.5", "--starts", "3"];
         let answer = of(&tracecast(&[&ask[..], more, &["--format", "json"]].concat()));
-        (answer, stdout(&tracecast(&[&ask[..], more].concat())))
+        let text = stdout(&tracecast(&[&ask[..], more].concat())).split_whitespace().collect::<Vec<_>>().join(" ");
+        (answer, text)
     };
     let (answer, text) = ask(&[]);
     let caution = answer["cautions"][0].as_str().unwrap();
     assert!(caution.contains("3.00 times the first price of spot (3.00 dollars an hour)"), "{caution}");
     assert!(caution.contains("`--on-demand-price`") && !caution.contains("zone by zone"), "{caution}");
-    assert!(answer["cautions"].as_array().unwrap().len() == 1 && answer["price_turn"].is_null(), "{answer}");
+    assert!(answer["cautions"].as_array().unwrap().len() == 1 && answer["trial"]["price_turn"].is_null(), "{answer}");
     let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}: {text}"));
-    assert!(place("This rests on an assumption") < place("windows after those it was chosen on"), "{text}");
-    assert!(text.contains("Confidence: medium: the price of on-demand is assumed; at 0.50 times that"), "{text}");
-    assert_eq!(answer["recommendation"]["confidence"], answer["confidence"]);
+    assert!(
+        place("which is an assumption as no price on demand is given") < place("windows after those it was chosen on"),
+        "{text}"
+    );
+    assert!(text.contains("Confidence: medium. The price of on-demand is assumed; at 0.50 times that"), "{text}");
+    assert_eq!(answer["recommendation"]["confidence"], answer["assurance"]["confidence"]);
     let (answer, text) = ask(&["--on-demand-price", "3"]);
     assert_eq!(answer["cautions"].as_array().map(Vec::len), Some(0));
-    assert!(text.contains("Confidence: medium: it is reported on 3 later windows"), "{text}");
+    assert!(text.contains("Confidence: medium. It is reported on 3 later windows"), "{text}");
 }
 
 /// Work that is uncertain over two zones, 6 or 12 h: no deadline is missed, policies plan on the most, and all on-demand is the mean of 9 h with a changeover.
@@ -732,22 +785,22 @@ fn a_guessed_price_of_on_demand_is_told_up_front() {
 fn uncertain_work_is_planned_over_zones() {
     let folder = Folder::new();
     let [one, other] = ["a", "b"].map(|zone| folder.file(&format!("us-east-1{zone}_v100_1.json"), &regular(1)));
-    let of_work = |command: &str, work: &[&str]| {
-        let ask = [command, "cloud", &one, &other, "--regions", "together", "--changeover", "12min", "--starts", "3"];
-        let output = tracecast(&[&ask[..], work, &["--format", "json"]].concat());
+    let of_work = |command: &[&str], work: &[&str]| {
+        let ask = [&one, &other, "--regions", "together", "--changeover", "12min", "--starts", "3"];
+        let output = tracecast(&[command, &ask[..], work, &["--format", "json"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
     };
     let uncertain = ["--work-quantiles", "0.5=6h,0.5=12h,1=12h"];
-    let answer = of_work("plan", &[&uncertain[..], &["--deadline", "24h"]].concat());
+    let answer = of_work(&PLAN, &[&uncertain[..], &["--deadline", "24h"]].concat());
     assert_eq!(answer["uncertain"]["by_slack"][0]["plans"][0]["plans_on"], "top");
     assert_eq!(answer["uncertain"]["by_slack"][0]["plans"].as_array().unwrap().len(), 1);
     assert!(answer["notes"].to_string().contains("All policies plan on 12 h"), "{}", answer["notes"]);
-    let candidates = answer["candidates"].as_array().unwrap();
+    let candidates = answer["trial"]["candidates"].as_array().unwrap();
     assert!(candidates.iter().all(|of| of["choose_misses"] == 0 && of["report_misses"] == 0), "{candidates:?}");
     let on_demand_h = answer["all_on_demand"]["instance_h"].as_f64().unwrap();
     assert!((on_demand_h - 9.2).abs() < 1e-9, "{on_demand_h}");
-    let tested = of_work("backtest", &[&uncertain[..], &["--slack", "0.5"]].concat());
+    let tested = of_work(&TEST, &[&uncertain[..], &["--slack", "0.5"]].concat());
     let policies = tested["policies"].as_array().unwrap();
     assert!(policies.iter().all(|of| of["by_slack"][0]["misses"] == 0), "{policies:?}");
     assert!(policies.iter().all(|of| of["by_slack"][0]["over_omniscient_mean"].as_f64().unwrap() >= -1e-12));
@@ -763,19 +816,19 @@ fn zones_of_one_job_are_probed() {
     let turned: Vec<String> = (0..480).map(|tick| u32::from(tick / 7 % 2 == 1).to_string()).collect();
     let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
     let two = folder.file("us-west-2a_v100_1.json", &turned);
-    let ask = |command: &str, more: &[&str]| {
-        let ask = [command, "cloud", &one, &two, "--regions", "together", "--slack", "0.6", "--starts", "3"];
-        tracecast(&[&ask[..], &JOB, &["--format", "json"], more].concat())
+    let ask = |command: &[&str], more: &[&str]| {
+        let ask = [&one, &two, "--regions", "together", "--slack", "0.6", "--starts", "3"];
+        tracecast(&[command, &ask[..], &JOB, &["--format", "json"], more].concat())
     };
     let figures = |answer: &Value| -> Vec<(String, String)> {
         let cells = answer["cells"].as_array().unwrap();
         cells.iter().map(|cell| (cell["policy"].to_string(), cell["cost_ratio_mean"].to_string())).collect()
     };
-    let seen = of(&ask("backtest", &[]));
+    let seen = of(&ask(&TEST, &[]));
     assert!(seen.get("probes").is_none() && seen["cells"][0].get("asked_mean").is_none());
     assert!(seen["notes"].to_string().contains("known at each tick without asking"), "{}", seen["notes"]);
-    assert_eq!(figures(&of(&ask("backtest", &["--probe", "30min"]))), figures(&seen));
-    let probed = of(&ask("backtest", &["--probe", "2h", "--probe-bill", "1min"]));
+    assert_eq!(figures(&of(&ask(&TEST, &["--probe", "30min"]))), figures(&seen));
+    let probed = of(&ask(&TEST, &["--probe", "2h", "--probe-bill", "1min"]));
     assert_eq!(
         (probed["probes"]["every_s"].as_f64(), probed["probes"]["past"].as_str()),
         (Some(7200.0), Some("probed"))
@@ -790,25 +843,38 @@ fn zones_of_one_job_are_probed() {
         (Some(1.0), Some(0.0))
     );
     assert!(cell("greedy")["asked_mean"].as_f64().unwrap() > 2.0 && cell("omniscient").get("asked_mean").is_none());
-    let recorded = of(&ask("backtest", &["--probe", "2h", "--probe-past", "recorded"]));
+    let recorded = of(&ask(&TEST, &["--probe", "2h", "--probe-past", "recorded"]));
     assert_eq!(recorded["probes"]["past"], "recorded");
-    let plan = of(&ask("plan", &["--probe", "2h"]));
+    let plan = of(&ask(&PLAN, &["--probe", "2h"]));
     assert_eq!((plan["probes"]["every_s"].as_f64(), plan["purchases"]["probes_h"].as_f64()), (Some(7200.0), Some(0.0)));
-    let billed = of(&ask("plan", &["--probe", "2h", "--probe-bill", "1min"]));
+    let billed = of(&ask(&PLAN, &["--probe", "2h", "--probe-bill", "1min"]));
     assert!(billed["purchases"]["probes_h"].as_f64().unwrap() > 0.0, "{}", billed["purchases"]);
     assert!(plan["notes"].to_string().contains("Zones are probed every 2 h"), "{}", plan["notes"]);
-    // Found by a newcomer: who follows the plan was told nothing of probes.
+    // Regression: who follows the plan was told nothing of probes.
     let folder_of_plan = folder.path("tasks");
-    let follow =
-        ["plan", "cloud", &one, &two, "--regions", "together", "--slack", "0.6", "--starts", "3", "--probe", "2h"];
+    let follow = [
+        "plan",
+        "rent",
+        "job",
+        &one,
+        &two,
+        "--regions",
+        "together",
+        "--slack",
+        "0.6",
+        "--starts",
+        "3",
+        "--probe",
+        "2h",
+    ];
     let told = tracecast(&[&follow[..], &JOB, &["--emit", "skypilot", "--emit-to", &folder_of_plan]].concat());
     let text = stdout(&told).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("See in all zones whether spot can be had, at the start and every 2 h"), "{text}");
     let notes = std::fs::read_to_string(format!("{folder_of_plan}/NOTES.txt")).unwrap();
     assert!(notes.contains("every 2 h after it"), "{notes}");
-    let apart = tracecast(&[&["backtest", "cloud", &one, &two, "--probe", "2h"], &JOB[..]].concat());
+    let apart = tracecast(&[&["plan", "rent", "job", "--test", &one, &two, "--probe", "2h"], &JOB[..]].concat());
     assert!(apart.status.code() == Some(2) && stderr(&apart).contains("--regions together"), "{}", stderr(&apart));
-    let none = ask("backtest", &["--probe", "0s"]);
+    let none = ask(&TEST, &["--probe", "0s"]);
     assert!(none.status.code() == Some(2) && stderr(&none).contains("--probe 0s"), "{}", stderr(&none));
 }
 
@@ -818,7 +884,7 @@ fn charts_show_one_job() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
     let charts = folder.path("charts");
-    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "3", "--charts", &charts];
+    let ask = ["plan", "rent", "job", "--test", &source, "--slack", "0.5", "--starts", "3", "--charts", &charts];
     assert!(tracecast(&[&ask[..], &JOB].concat()).status.success());
     for name in ["cost-over-slack", "one-job-held", "one-job-progress"] {
         let svg = std::fs::read_to_string(folder.path(&format!("charts/{name}.svg"))).unwrap();
@@ -828,7 +894,8 @@ fn charts_show_one_job() {
     assert!(held.contains("spot could be had") && held.contains("optimum: spot"), "{held}");
 }
 
-/// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
+/// Prices in one of two zones only: a job over both is refused, and the remedy sets the prices
+/// aside, as if there were none.
 #[test]
 fn prices_that_only_some_traces_carry_can_be_set_aside() {
     let folder = Folder::new();
@@ -841,7 +908,20 @@ fn prices_that_only_some_traces_carry_can_be_set_aside() {
     let (with, without) =
         (other.file("us-west-2a_v100_1.json", &priced), folder.file("us-west-2a_v100_1.json", &regular(1)));
     let ask = |second: &str, more: &[&str]| {
-        let ask = ["backtest", "cloud", &bare, second, "--regions", "together", "--slack", "0.5", "--starts", "2"];
+        let ask = [
+            "plan",
+            "rent",
+            "job",
+            "--test",
+            &bare,
+            second,
+            "--regions",
+            "together",
+            "--slack",
+            "0.5",
+            "--starts",
+            "2",
+        ];
         tracecast(&[&ask[..], &JOB, &["--format", "json"], more].concat())
     };
     let refused = ask(&with, &[]);
@@ -850,13 +930,14 @@ fn prices_that_only_some_traces_carry_can_be_set_aside() {
     assert_eq!(aside["cells"], none["cells"]);
 }
 
-/// Of two zones on-demand costs 4 and 3 dollars: all on-demand is in the second, and the note says so with what it takes to check a share.
+/// On-demand costs 4 and 3 dollars in two zones: all on-demand is in the second, and the note says
+/// so with what it takes to check a share.
 #[test]
 fn what_a_share_over_zones_is_of_is_told() {
     let folder = Folder::new();
     let [dear, cheap] = priced(&folder);
     let ask = |more: &[&str]| {
-        let ask = ["plan", "cloud", &dear, &cheap, "--regions", "together", "--slack", "0.5", "--starts", "2"];
+        let ask = ["plan", "rent", "job", &dear, &cheap, "--regions", "together", "--slack", "0.5", "--starts", "2"];
         let sized = ["--work", "12h", "--changeover", "12min", "--format", "json"];
         of(&tracecast(&[&ask[..], &sized, more].concat()))
     };
@@ -882,7 +963,7 @@ fn what_cannot_be_is_refused() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
     let said = |arguments: &[&str]| {
-        let output = tracecast(&[&["backtest", "cloud", &source], arguments].concat());
+        let output = tracecast(&[&["plan", "rent", "job", "--test", &source], arguments].concat());
         (output.status.code(), stderr(&output))
     };
     let (code, text) = said(&["--work", "48h", "--slack", "1"]);
@@ -892,7 +973,7 @@ fn what_cannot_be_is_refused() {
     let (code, text) = said(&["--work", "12h", "--slack", "0.5", "--starts", "0"]);
     assert!(code == Some(2) && text.contains("from 1 to 100000"), "{text}");
     let prices = folder.file("cluster_log.csv", JOBS);
-    let output = tracecast(&["backtest", "cloud", &prices, "--work", "12h"]);
+    let output = tracecast(&["plan", "rent", "job", "--test", &prices, "--work", "12h"]);
     assert!(output.status.code() == Some(1) && stderr(&output).contains("gap_seconds"), "{}", stderr(&output));
 }
 
@@ -905,15 +986,16 @@ fn over_zones_threads_change_nothing() {
     let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
     let two = folder.file("us-west-2a_v100_1.json", &turned);
     for regions in ["together", "apart"] {
-        for command in ["plan", "backtest"] {
+        for command in [&PLAN[..], &TEST] {
             let of = |threads: &str| {
-                let ask = ["--threads", threads, command, "cloud", &one, &two, "--regions", regions];
-                let output =
-                    tracecast(&[&ask[..], &JOB, &["--slack", "0.6", "--starts", "4", "--format", "json"]].concat());
+                let ask = ["--threads", threads, &one, &two, "--regions", regions];
+                let output = tracecast(
+                    &[command, &ask[..], &JOB, &["--slack", "0.6", "--starts", "4", "--format", "json"]].concat(),
+                );
                 assert!(output.status.success(), "{}", stderr(&output));
                 output.stdout
             };
-            assert!(of("1") == of("2"), "{command} {regions}");
+            assert!(of("1") == of("2"), "{command:?} {regions}");
         }
     }
 }
@@ -924,7 +1006,8 @@ fn prices_and_zones_that_do_not_fit_are_refused() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
     let ask = |more: &[&str]| {
-        let output = tracecast(&[&["backtest", "cloud", &source, "--slack", "0.5"], &JOB[..], more].concat());
+        let output =
+            tracecast(&[&["plan", "rent", "job", "--test", &source, "--slack", "0.5"], &JOB[..], more].concat());
         (output.status.code(), stderr(&output))
     };
     let (code, text) = ask(&["--on-demand-price", "3.06"]);
@@ -937,7 +1020,8 @@ fn prices_and_zones_that_do_not_fit_are_refused() {
     assert!(code == Some(1) && text.contains("V100:1") && text.contains("us-west-2a_v100_8 of V100:8"), "{text}");
 }
 
-/// Found by a newcomer: of three zones as one job the order to try them had one, as the job holds on before it takes the next, so that nothing was written to fall back to.
+/// Regression test: with three zones as one job, the list of zones to try held one alone, as the
+/// job holds on before it takes the next, so that nothing was written to fall back to.
 #[test]
 fn the_zones_to_try_go_on_where_the_job_holds_on_first() {
     let zones = ["us-east-1f", "us-east-2a", "us-west-2c"].map(|zone| {
@@ -947,7 +1031,7 @@ fn the_zones_to_try_go_on_where_the_job_holds_on_first() {
     let zones = [a, b, c].map(|path| path.display().to_string());
     let job = ["--regions", "together", "--work", "50h", "--deadline", "62h", "--need", "4", "--format", "json"];
     let traces: Vec<&str> = zones.iter().map(String::as_str).collect();
-    let answer = of(&tracecast(&[&["plan", "cloud"], &traces[..], &job].concat()));
+    let answer = of(&tracecast(&[&["plan", "rent", "job"], &traces[..], &job].concat()));
     let order = answer["zones"]["order"].as_array().unwrap();
     assert_eq!(order.len(), 3, "{}", answer["zones"]);
 }

@@ -12,7 +12,7 @@ fn file(arguments: &[&str]) -> String {
 /// The metrics of a replay of a source, on a cluster file if one is named.
 fn metrics(source: &str, cluster: Option<&str>) -> serde_json::Value {
     let mut arguments = vec!["simulate", source, "--scan", "skip", "--format", "json"];
-    arguments.extend(cluster.iter().flat_map(|file| ["--cluster", file]));
+    arguments.extend(cluster.iter().flat_map(|file| ["--site", file]));
     let output = tracecast(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     json(&stdout(&output))["metrics"].clone()
@@ -60,13 +60,13 @@ fn a_kubernetes_cluster_has_a_pool_with_quotas() {
         "tests/fixtures/kubernetes/workloads.json",
         "tests/fixtures/kubernetes/queues.json",
         "tests/fixtures/kubernetes/nodes.json",
-        "--cluster",
+        "--site",
         &path,
     ]);
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
-/// Nothing says how many nodes there are: at most 1 GPU and 8 GPUs ran at once in `va`, 9 in all, so two nodes.
+/// A source without nodes: at most 1 GPU and 8 GPUs ran at once in `va`, 9 in all, so two nodes.
 #[test]
 fn what_is_inferred_is_said() {
     let folder = Folder::new();
@@ -143,7 +143,7 @@ fn switches_of_slurm_say_where_nodes_lie() {
     );
     let path = folder.file("c.toml", &text);
     let output =
-        tracecast(&["simulate", &shared, "--cluster", &path, "--scan", "skip", "--topology", "required:leaf:8"]);
+        tracecast(&["simulate", &shared, "--site", &path, "--scan", "skip", "--site", "topology=required:leaf:8"]);
     assert!(output.status.success(), "{}", stderr(&output));
     // A machine list with other names is of another cluster.
     let other = tracecast(&[

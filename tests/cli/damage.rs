@@ -37,15 +37,15 @@ fn commands(source: &str, folder: &Folder) -> Vec<Vec<String>> {
         &["report", source, "--force", "--out", &out("report")],
         &["inspect", source],
         &["ingest", source, "--force", "--out", &out("trace")],
-        &["simulate", source, "--cluster", &cluster],
+        &["simulate", source, "--site", &cluster],
         &["audit", source],
-        &["train", "duration", source, "--trees", "5", "--force", "--out", &out("model")],
-        &["backtest", "duration", source, "--trees", "5", "--models", "running_mean"],
+        &["model", "train", "duration", source, "--trees", "5", "--force", "--out", &out("model")],
+        &["model", "backtest", "duration", source, "--trees", "5", "--methods", "running_mean"],
         &["plan", "power", source, "--slot", "30min"],
     ];
     let more: [&[&str]; 2] = [
-        &["train", "demand", source, "--models", "persistence", "--force", "--out", &out("demand")],
-        &["backtest", "demand", source, "--models", "persistence", "--slot", "30min", "--horizon", "2"],
+        &["model", "train", "demand", source, "--methods", "persistence", "--force", "--out", &out("demand")],
+        &["model", "backtest", "demand", source, "--methods", "persistence", "--slot", "30min", "--horizon", "2"],
     ];
     lines.into_iter().chain(more).map(|line| line.iter().map(|word| (*word).to_owned()).collect()).collect()
 }
@@ -68,8 +68,8 @@ fn every_command_says_what_is_not_there() {
     // A model is applied as loudly as it is trained, and so is a trace folder, which remembers.
     let (model, trace) = (folder.path("model"), folder.path("trace"));
     for command in [
-        &["predict", &source, "--model", &model][..],
-        &["simulate", &trace, "--cluster", &folder.path("nodes.toml")],
+        &["model", "predict", "duration", &source, "--model", &model][..],
+        &["simulate", &trace, "--site", &folder.path("nodes.toml")],
         &["query", "--standard", &trace],
     ] {
         let said = stderr(&tracecast(command));
@@ -83,7 +83,7 @@ fn every_command_says_what_is_not_there() {
     assert_eq!(tracecast(&["query", "--standard", &table, "--strict"]).status.code(), Some(3));
     // Answers that are kept say so themselves.
     for command in commands(&source, &folder) {
-        if ["simulate", "backtest", "plan"].contains(&command[0].as_str()) {
+        if ["simulate", "backtest", "plan"].iter().any(|verb| command[..2].iter().any(|word| word == verb)) {
             let kept = stdout(&run(&command, &["--format", "json"]));
             assert!(kept.contains("300 of 500 rows"), "{command:?}: {kept}");
         }
@@ -143,19 +143,32 @@ fn what_cannot_be_written_is_told_before_anything_is_read() {
         (&["simulate", &source, "--schedule", &here], "is a folder"),
         (&["simulate", &source, "--predictions", &source], "open "),
         (&["audit", &source, "--manifest", &below], "is a file and no folder"),
-        (&["train", "duration", &source, "--out", &below], "is a file and no folder"),
-        (&["train", "demand", &source, "--out", &here], "is a folder"),
-        (&["predict", &source, "--model", &model, "--slurm", &file], "is a file and no folder"),
-        (&["predict", &source, "--model", &model, "--slurm", &here, "--slurm-table", "here.txt"], "--slurm-table"),
-        (&["backtest", "duration", &source, "--out", &here], "is a folder"),
+        (&["model", "train", "duration", &source, "--out", &below], "is a file and no folder"),
+        (&["model", "train", "demand", &source, "--out", &here], "is a folder"),
+        (&["model", "predict", "duration", &source, "--model", &model, "--slurm", &file], "is a file and no folder"),
+        (
+            &[
+                "model",
+                "predict",
+                "duration",
+                &source,
+                "--model",
+                &model,
+                "--slurm",
+                &here,
+                "--slurm-table",
+                "here.txt",
+            ],
+            "--slurm-table",
+        ),
+        (&["model", "backtest", "duration", &source, "--out", &here], "is a folder"),
         (&["plan", "power", &source, "--emit-to", &file], "is a file and no folder"),
-        (&["plan", "power", &source, "--emit", "slurm", "--emit-to", &here], "--against"),
         (&["plan", "power", &source, "--host-list", "n[1-"], "is no host list"),
         (
             &["plan", "power", &source, "--force", "--emit-to", &here, "--slurm-version", "new"],
             "is no version of Slurm",
         ),
-        (&["plan", "power", &source, "--cluster", &nodes, "--scan", "sideways"], "sideways"),
+        (&["plan", "power", &source, "--site", &nodes, "--scan", "sideways"], "sideways"),
         (&["synth", &source, "--out", &below], "is a file and no folder"),
     ] {
         let output = tracecast(command);
@@ -185,7 +198,7 @@ fn what_is_assumed_of_the_capacity_is_said_by_every_command_that_rests_on_it() {
         &["describe"][..],
         &["simulate"],
         &["plan", "power", "--slot", "1h"],
-        &["backtest", "demand", "--models", "persistence", "--slot", "1h", "--horizon", "2"],
+        &["model", "backtest", "demand", "--methods", "persistence", "--slot", "1h", "--horizon", "2"],
     ] {
         let output = tracecast(&[command, &[&pods, &nodes, "--format", "json"]].concat());
         assert!(output.status.success(), "{command:?}: {}", stderr(&output));
@@ -197,9 +210,9 @@ fn what_is_assumed_of_the_capacity_is_said_by_every_command_that_rests_on_it() {
     let page = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     assert!(page.contains(assumed));
     let model = folder.path("demand");
-    let slots = ["--models", "persistence", "--slot", "1h", "--horizon", "2"];
-    let trained = tracecast(&[&["train", "demand", &pods, &nodes, "--out", &model], &slots[..]].concat());
+    let slots = ["--methods", "persistence", "--slot", "1h", "--horizon", "2"];
+    let trained = tracecast(&[&["model", "train", "demand", &pods, &nodes, "--out", &model], &slots[..]].concat());
     assert!(stderr(&trained).contains(assumed), "{}", stderr(&trained));
-    let forecast = tracecast(&["forecast", "--model", &model, &pods, &nodes]);
+    let forecast = tracecast(&["model", "predict", "demand", "--model", &model, &pods, &nodes]);
     assert!(stderr(&forecast).contains(assumed), "{}", stderr(&forecast));
 }

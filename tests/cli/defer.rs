@@ -163,10 +163,10 @@ fn prices_are_minimised_and_weighed() {
     assert_eq!((&cheap["aim"], &cheap["unit"]), (&Value::from("price"), &Value::from("EUR")));
     assert!(number(&rule(&cheap, "oracle")["amount"]) < 0.0);
     // One GPU is reserved, and serves a job an hour. Jobs that start together are on demand.
-    let free = planned(&["--carbon", &carbon, "--prices", &offers, "--reserved", "1", "--most-cost", "1000"]);
+    let free = planned(&["--carbon", &carbon, "--offers", &offers, "--reserved", "1", "--most-cost", "1000"]);
     assert!(number(&rule(&free, "plan")["cost"]["of_now"]) > 1.5, "{}", rule(&free, "plan"));
     assert_eq!(number(&rule(&free, "now")["cost"]["on_demand_per_month"]), 0.0);
-    let tight = planned(&["--carbon", &carbon, "--prices", &offers, "--reserved", "1", "--most-cost", "0"]);
+    let tight = planned(&["--carbon", &carbon, "--offers", &offers, "--reserved", "1", "--most-cost", "0"]);
     assert!(number(&rule(&tight, "plan")["cost"]["of_now"]) < number(&rule(&free, "plan")["cost"]["of_now"]));
     let front = free["front"].as_array().unwrap();
     for (at, one) in front.iter().enumerate() {
@@ -484,17 +484,17 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--carbon", &carbon, "--class-by", "limit"]).contains("no job records a time limit"));
     assert!(said(&["--carbon", &carbon, "--carbon-shift", "3d"]).contains("write whole weeks"));
     assert!(said(&["--carbon", &carbon, "--gpu-kw", "0"]).contains("kW"));
-    assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--prices"));
+    assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--offers"));
     let priced = folder.file("p.csv", &prices());
     assert!(said(&["--minimise", "price", "--carbon", &carbon, "--energy-price", &priced]).contains("are not used"));
     let dollars = folder
         .file("d.toml", "currency = \"USD\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\n");
-    assert!(said(&["--carbon", &carbon, "--energy-price", &priced, "--prices", &dollars]).contains("one currency"));
+    assert!(said(&["--carbon", &carbon, "--energy-price", &priced, "--offers", &dollars]).contains("one currency"));
     assert!(said(&["--zone", "DE", "--energy-price", &priced]).contains("are not used"));
     assert!(said(&["--carbon", &carbon, "--carbon-shift", "53w"]).contains("leave --carbon-shift out"));
     let offers = "currency = \"EUR\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\n";
     let offers = folder.file("o.toml", offers);
-    assert!(said(&["--carbon", &carbon, "--prices", &offers, "--reserved", "3"]).contains("reserved price"));
+    assert!(said(&["--carbon", &carbon, "--offers", &offers, "--reserved", "3"]).contains("reserved price"));
     assert!(said(&["--carbon", &carbon, "--zone", "DE"]).contains("there is no zone `DE`"));
     let nothing = folder.file("empty.csv", "a,b\n1,2\n");
     assert!(said(&["--carbon", &nothing]).contains("empty.csv"));

@@ -1,4 +1,5 @@
-//! `tracecast train demand`, `forecast` and `backtest demand`, as a user meets them.
+//! `tracecast model train demand`, `model predict demand` and `model backtest demand`, as a user
+//! meets them.
 
 use super::*;
 
@@ -35,10 +36,10 @@ fn a_model_is_trained_and_forecasts_the_next_slots_of_each_vc_and_the_pool() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &jobs(500));
     let model = folder.path("demand.tcm");
-    let output = tracecast(&[&["train", "demand", &source, "--out", &model], &SLOTS[..]].concat());
+    let output = tracecast(&[&["model", "train", "demand", &source, "--out", &model], &SLOTS[..]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("all VCs: "), "{}", stderr(&output));
-    let output = tracecast(&["forecast", "--model", &model]);
+    let output = tracecast(&["model", "predict", "demand", "--model", &model]);
     assert!(output.status.success(), "{}", stderr(&output));
     let text = stdout(&output);
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -52,31 +53,37 @@ fn a_model_is_trained_and_forecasts_the_next_slots_of_each_vc_and_the_pool() {
     // A newer record of the same log, whose last job of `vb` (9,500 s after the hour) ends six hours later, as then does the forecast begin.
     let other = Folder::new();
     let newer = other.file("cluster_log.csv", &jobs(506));
-    let output = tracecast(&["forecast", "--model", &model, &newer, "--format", "json"]);
+    let output = tracecast(&["model", "predict", "demand", "--model", &model, &newer, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let later = json(&stdout(&output));
-    assert_eq!((later["schema"].as_str(), later["levels"].as_array().unwrap().len()), (Some("demand-forecast/1"), 8));
+    assert_eq!(
+        (later["schema"].as_str(), later["levels"].as_array().unwrap().len()),
+        (Some("model-predict-demand/1"), 8)
+    );
     let first = |at: usize| later["series"][at]["slots"][0]["start_ms"].as_i64().unwrap();
     let before = {
-        let output = tracecast(&["forecast", "--model", &model, "--format", "json"]);
+        let output = tracecast(&["model", "predict", "demand", "--model", &model, "--format", "json"]);
         json(&stdout(&output))["series"][0]["slots"][0]["start_ms"].as_i64().unwrap()
     };
     assert_eq!(first(0) - before, 6 * 3_600_000);
     // Another kind of model file is refused in words.
     let wrong = folder.file("wrong.tcm", "{\"format\":\"else\"}\n");
-    let output = tracecast(&["forecast", "--model", &wrong]);
-    assert!(stderr(&output).contains("tracecast train demand"), "{}", stderr(&output));
+    let output = tracecast(&["model", "predict", "demand", "--model", &wrong]);
+    assert!(stderr(&output).contains("tracecast model train demand"), "{}", stderr(&output));
 }
 
 #[test]
 fn the_back_test_says_how_each_model_did_beside_persistence_in_every_form() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &jobs(500));
-    let ask = |more: &[&str]| tracecast(&[&["backtest", "demand", &source], &SLOTS[..], more].concat());
+    let ask = |more: &[&str]| tracecast(&[&["model", "backtest", "demand", &source], &SLOTS[..], more].concat());
     let output = ask(&["--eval-from", "2020-04-16", "--eval-to", "2020-04-18", "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
-    assert_eq!((found["schema"].as_str(), found["series"].as_array().unwrap().len()), (Some("backtest-demand/1"), 3));
+    assert_eq!(
+        (found["schema"].as_str(), found["series"].as_array().unwrap().len()),
+        (Some("model-backtest-demand/1"), 3)
+    );
     let va = &found["series"][0];
     // Three whole days of 48 slots, from midnight in Shanghai, which is 16:00 UTC the day before.
     assert_eq!((va["name"].as_str(), va["reported"]["slots"].as_u64()), (Some("va"), Some(144)));
@@ -89,16 +96,16 @@ fn the_back_test_says_how_each_model_did_beside_persistence_in_every_form() {
         let horizons = model["by_horizon"].as_array().unwrap();
         assert_eq!((horizons.len(), horizons[0]["pinball"].as_array().unwrap().len()), (4, 8));
     }
-    let table = ask(&["--models", "seasonal_day", "--vc", "vb"]);
+    let table = ask(&["--methods", "seasonal_day", "--vc", "vb"]);
     let text = stdout(&table);
     assert!(text.contains("seasonal_day") && text.contains("persistence") && !text.contains("all VCs"), "{text}");
-    assert!(stdout(&ask(&["--models", "persistence", "--format", "markdown"])).contains("| persistence"));
-    let page = stdout(&ask(&["--models", "smoothing", "--format", "html"]));
+    assert!(stdout(&ask(&["--methods", "persistence", "--format", "markdown"])).contains("| persistence"));
+    let page = stdout(&ask(&["--methods", "smoothing", "--format", "html"]));
     assert!(page.contains("<svg") && page.contains("sMAPE by horizon"));
     // What is wrong is said, with what would do.
     let output = ask(&["--vc", "vz"]);
     assert!(stderr(&output).contains("there are va, vb"), "{}", stderr(&output));
-    let output = ask(&["--models", "structural", "--unit", "nodes"]);
+    let output = ask(&["--methods", "structural", "--unit", "nodes"]);
     assert!(stderr(&output).contains("--counts jobs --unit gpus"), "{}", stderr(&output));
     let output = ask(&["--eval-from", "soon"]);
     assert!(stderr(&output).contains("2017-10-03"), "{}", stderr(&output));

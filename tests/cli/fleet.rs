@@ -1,12 +1,12 @@
-//! `plan fleet`, as a user meets it.
+//! `plan rent fleet`, as a user meets it.
 
 use serde_json::Value;
 
 use super::*;
 
 /// The bundled sample with the invented prices beside it.
-pub(crate) const SAMPLE: [&str; 6] =
-    ["plan", "fleet", "datasets/sample", "--prices", "datasets/offers/example.toml", "--quiet"];
+pub(crate) const SAMPLE: [&str; 7] =
+    ["plan", "rent", "fleet", "datasets/sample", "--offers", "datasets/offers/example.toml", "--quiet"];
 
 /// Two weeks of an hourly job of 8 GPUs.
 fn hourly() -> String {
@@ -37,7 +37,7 @@ fn the_sample_is_planned_and_the_mix_is_written() {
     let output = tracecast(&[&SAMPLE[..], &["--format", "json", "--emit-to", &out]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-fleet/2"), &Value::from("USD")));
+    assert_eq!((&answer["schema"], &answer["currency"]), (&Value::from("plan-rent-fleet/2"), &Value::from("USD")));
     let number = |value: &Value| value.as_f64().unwrap();
     let by = answer["trial"]["rules"].as_array().unwrap();
     let rule = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap();
@@ -67,14 +67,25 @@ fn the_sample_is_planned_and_the_mix_is_written() {
     let offers = std::fs::read_to_string(root().join("datasets/offers/example.toml")).unwrap();
     let (offers, out) =
         (folder.file("o.toml", &offers.replace("\nzone =", "\nprovider = \"AWS\"\nzone =")), folder.path("named"));
-    let output =
-        tracecast(&["plan", "fleet", "datasets/sample", "--prices", &offers, "--emit", "karpenter", "--emit-to", &out]);
+    let output = tracecast(&[
+        "plan",
+        "rent",
+        "fleet",
+        "datasets/sample",
+        "--offers",
+        &offers,
+        "--emit",
+        "karpenter",
+        "--emit-to",
+        &out,
+    ]);
     assert!(output.status.success(), "{}", stderr(&output));
     let pools = std::fs::read_to_string(folder.path("named/karpenter-nodepools.yaml")).unwrap();
     assert!(pools.contains("\"kind\": \"EC2NodeClass\"") && !pools.contains("FILL-IN"), "{pools}");
 }
 
-/// A table of prices as it is published: 8 V100 at 24 an hour, all day. What cannot be used is told with its line and what to do, and an offers file beside the table goes first.
+/// A table of prices as it is published: 8 V100 at 24 an hour, all day. Unusable rows are reported
+/// with their line and a remedy, and an offers file beside the table goes first.
 #[test]
 fn a_table_of_prices_is_read_as_it_is() {
     let folder = Folder::new();
@@ -86,7 +97,7 @@ fn a_table_of_prices_is_read_as_it_is() {
          Other,V100 (16 GB),Volta,8,128,64,488,,3.00,,none\n",
     );
     let planned = |more: &[&str]| {
-        let ask = ["plan", "fleet", &jobs, "--prices", &table, "--format", "json", "--quiet"];
+        let ask = ["plan", "rent", "fleet", &jobs, "--offers", &table, "--format", "json", "--quiet"];
         let output = tracecast(&[&ask[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         (json(&stdout(&output)), stderr(&output))
@@ -99,15 +110,16 @@ fn a_table_of_prices_is_read_as_it_is() {
     assert!(said.contains("write under On-demand") && said.contains("left out: 1 price of spot"), "{said}");
     // A commitment of another instance, and what the file says of an instance of the table.
     let offers = folder.file("o.toml", &OFFERS.replace("EUR", "USD").replace("name = \"a\"", "name = \"p3.16xlarge\""));
-    let (answer, _) = planned(&["--prices", &offers]);
+    let (answer, _) = planned(&["--offers", &offers]);
     let rows = answer["mix"].as_array().unwrap();
     assert!(
         rows.iter().all(|row| row["price_per_h"] != 24.0) && rows.iter().any(|row| row["how"] == "reserved"),
         "{rows:?}"
     );
-    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &table, "--prices", &folder.file("e.toml", OFFERS)]);
+    let refused =
+        tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &table, "--offers", &folder.file("e.toml", OFFERS)]);
     assert!(stderr(&refused).contains("a table of prices is in USD"), "{}", stderr(&refused));
-    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &jobs]);
+    let refused = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &jobs]);
     assert!(
         refused.status.code() == Some(1) && stderr(&refused).contains("no row has a price"),
         "{}",
@@ -130,7 +142,8 @@ fn an_accelerator_without_its_host_is_no_instance() {
         "Vendor,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,Per-Hour,Per-GPU\nDelta,V100 (16 GB),Volta,8,128,64,488,1.00,0.13\n",
     );
     let out = folder.path("out");
-    let ask = ["plan", "fleet", &jobs, "--prices", &catalog, "--prices", &serverless, "--format", "json", "--quiet"];
+    let ask =
+        ["plan", "rent", "fleet", &jobs, "--offers", &catalog, "--offers", &serverless, "--format", "json", "--quiet"];
     let output = tracecast(&ask);
     assert!(output.status.success(), "{}", stderr(&output));
     let (answer, said) = (json(&stdout(&output)), stderr(&output));
@@ -146,14 +159,14 @@ fn an_accelerator_without_its_host_is_no_instance() {
     }
     // What the reader of the catalog has to say is told as well.
     assert!(said.contains("1 rows name no instance type"), "{said}");
-    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &serverless]);
+    let refused = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &serverless]);
     assert!(refused.status.code() == Some(1) && stderr(&refused).contains("(serverless)"), "{}", stderr(&refused));
     // The pool names the instance type, which the second zone's name is not.
     let reserved = folder.file(
         "o.toml",
         "[[instance]]\nname = \"p3.16xlarge 8xV100\"\ngpu = \"V100\"\ngpus = 8\non_demand = 20.0\nreserved = [{ months = 12, price = 10.0 }]\n",
     );
-    let emit = ["--prices", &reserved, "--emit", "karpenter", "--emit-to", &out];
+    let emit = ["--offers", &reserved, "--emit", "karpenter", "--emit-to", &out];
     let output = tracecast(&[&ask[..], &emit].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
@@ -176,7 +189,7 @@ fn clouds_and_regions_of_a_table_are_picked() {
     );
     let catalog = folder.file("aws_vms.csv", CATALOG);
     let planned = |more: &[&str]| {
-        let ask = ["plan", "fleet", &jobs, "--prices", &table, "--format", "json", "--quiet"];
+        let ask = ["plan", "rent", "fleet", &jobs, "--offers", &table, "--format", "json", "--quiet"];
         tracecast(&[&ask[..], more].concat())
     };
     let answer = |more: &[&str]| {
@@ -193,14 +206,14 @@ fn clouds_and_regions_of_a_table_are_picked() {
     let (offer, notes) = answer(&["--provider", "aws"]);
     assert_eq!(offer, "p3.16xlarge");
     assert!(notes.contains("instances of aws are offered alone; left out: 1 price of other clouds"), "{notes}");
-    let (_, notes) = answer(&["--prices", &catalog, "--provider", "aws", "--region", "us-east-1"]);
+    let (_, notes) = answer(&["--offers", &catalog, "--provider", "aws", "--region", "us-east-1"]);
     assert!(notes.contains("instances of aws in us-east-1 are offered alone; left out: 2 prices"), "{notes}");
     let refused = planned(&["--provider", "azure"]);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("`azure` is no cloud of the tables of prices; there are aws, cheap"));
     let offers = folder.file("o.toml", OFFERS);
-    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--region", "us-east-1"]);
-    assert!(stderr(&refused).contains("--prices names none; leave them out"), "{}", stderr(&refused));
+    let refused = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--region", "us-east-1"]);
+    assert!(stderr(&refused).contains("--offers names none; leave them out"), "{}", stderr(&refused));
 }
 
 /// Offers that are called by no `.toml`, with a comment behind the header.
@@ -210,7 +223,7 @@ fn offers_are_known_by_their_headers() {
     let jobs = folder.file("cluster_log.csv", &hourly());
     for header in ["[[instance]] # what we rent", "  [[ instance ]]"] {
         let offers = folder.file("offers", &OFFERS.replace("[[instance]]", header));
-        let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]);
+        let output = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--quiet"]);
         assert!(output.status.success(), "{header}: {}", stderr(&output));
     }
 }
@@ -226,7 +239,7 @@ fn the_answer_as_text() {
 fn a_constant_load_is_reserved_and_told_so() {
     let folder = Folder::new();
     let (jobs, offers) = (folder.file("cluster_log.csv", &hourly()), folder.file("offers.toml", OFFERS));
-    let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+    let output = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--format", "json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     // One instance in every hour at half the price of on-demand: half is saved in every window, and nothing is better.
@@ -239,7 +252,7 @@ fn a_constant_load_is_reserved_and_told_so() {
     );
     // 10 an hour over 730.5 hours.
     assert_eq!(answer["cost_per_month"]["value"].as_f64(), Some(7305.0));
-    let text = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet", "--section", "fleet-mix"]);
+    let text = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--quiet", "--section", "fleet-mix"]);
     assert!(stdout(&text).contains("1 (1 to 1)"), "{}", stdout(&text));
 }
 
@@ -260,9 +273,10 @@ fn weeks_that_speak_against_reserving_are_heard() {
     let (jobs, offers) = (folder.file("cluster_log.csv", &jobs), folder.file("offers.toml", OFFERS));
     let output = tracecast(&[
         "plan",
+        "rent",
         "fleet",
         &jobs,
-        "--prices",
+        "--offers",
         &offers,
         "--eval-from",
         "2020-04-15",
@@ -283,8 +297,10 @@ fn weeks_that_speak_against_reserving_are_heard() {
     );
 }
 
-/// Found by a newcomer: the summary compared the mix with the dearest of the rules, and skipped the one that beat it. Two jobs an hour for 13 hours of each day, and in the last week
-/// for 11: two are reserved where that pays from half of the hours on, and the mean is one. A day there costs 20 · 22 on demand, 10 · 48 with two, and 10 · 24 + 20 · 11 with one.
+/// Regression test: the summary compared the mix with the dearest of the rules, and skipped the one
+/// that beat it. Two jobs an hour for 13 hours of each day, and in the last week for 11: two are
+/// reserved where that pays from half of the hours on, and the mean is one. A day there costs 20 ·
+/// 22 on demand, 10 · 48 with two, and 10 · 24 + 20 · 11 with one.
 #[test]
 fn a_rule_that_was_cheaper_than_the_mix_is_told_by_name() {
     let folder = Folder::new();
@@ -299,7 +315,7 @@ fn a_rule_that_was_cheaper_than_the_mix_is_told_by_name() {
     let twice: String = kept.map(|line| format!("{line}\nb{line}\n")).collect();
     let (jobs, offers) =
         (folder.file("cluster_log.csv", &format!("{head}\n{twice}")), folder.file("offers.toml", OFFERS));
-    let ask = ["plan", "fleet", &jobs, "--prices", &offers, "--eval-from", "2020-04-15", "--quiet"];
+    let ask = ["plan", "rent", "fleet", &jobs, "--offers", &offers, "--eval-from", "2020-04-15", "--quiet"];
     let answer = json(&stdout(&tracecast(&[&ask[..], &["--format", "json"]].concat())));
     let by = answer["trial"]["rules"].as_array().unwrap();
     let cost = |name: &str| by.iter().find(|rule| rule["id"] == name).unwrap()["amount"].as_f64().unwrap();
@@ -318,7 +334,8 @@ fn a_rule_that_was_cheaper_than_the_mix_is_told_by_name() {
     assert!(told.contains("draws of what was, and not of the years to come"), "{told}");
 }
 
-/// Two zones on two grids, the dearer one cleaner: the front goes from the one to the other. What is not told of an offer is asked for, and no grid is guessed.
+/// Two zones on two grids, the dearer one cleaner: the front goes from the one to the other.
+/// Missing facts of an offer are asked for, and no grid is guessed.
 #[test]
 fn cost_and_carbon_are_weighed() {
     let folder = Folder::new();
@@ -335,7 +352,7 @@ fn cost_and_carbon_are_weighed() {
     };
     let (dirty, clean) = (grid("DIRTY", [300.0, 500.0]), grid("CLEAN", [40.0, 60.0]));
     let ask = |more: &[&str]| {
-        let ask = ["plan", "fleet", &jobs, "--prices", &offers, "--eval-from", "2020-04-15", "--quiet"];
+        let ask = ["plan", "rent", "fleet", &jobs, "--offers", &offers, "--eval-from", "2020-04-15", "--quiet"];
         tracecast(&[&ask[..], more].concat())
     };
     let told = ["--carbon", &dirty, "--carbon", &clean, "--grid", "z-1=DIRTY", "--grid", "z-2=CLEAN", "--power", "b=2"];
@@ -413,11 +430,11 @@ fn a_mix_that_saves_too_little_is_not_advised() {
     let jobs = folder.file("cluster_log.csv", &hourly());
     let said = |reserved: &str| {
         let offers = folder.file("offers.toml", &OFFERS.replace("10.0", reserved));
-        let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+        let output = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--format", "json", "--quiet"]);
         assert!(output.status.success(), "{}", stderr(&output));
         let answer = json(&stdout(&output));
         assert!(answer["recommendation"].is_null() && answer["assurance"]["confidence"].is_string(), "{answer}");
-        let text = stdout(&tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]));
+        let text = stdout(&tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--quiet"]));
         assert!(text.contains("Nothing should change, as far as was tested:"), "{text}");
         (answer["verdict"].as_str().unwrap().to_owned(), answer["action"].as_str().unwrap().to_owned())
     };
@@ -431,7 +448,7 @@ fn a_mix_that_saves_too_little_is_not_advised() {
     // What stays is told with its cost, what is the same is not compared, and without commitments there is no table of their use.
     let text = |offers: &str| {
         let offers = folder.file("plain.toml", offers);
-        stdout(&tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]))
+        stdout(&tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--quiet"]))
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
@@ -456,7 +473,7 @@ fn what_has_no_room_waits_and_is_told() {
         OFFERS.replace("on_demand = 20.0", "on_demand = 20.0\non_demand_limit = 1").replace("gpus = 8", "gpus = 4");
     let limited = limited.replace("price = 10.0", "price = 30.0");
     let (jobs, offers) = (folder.file("cluster_log.csv", &hourly()), folder.file("offers.toml", &limited));
-    let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+    let output = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--format", "json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     let by = answer["trial"]["rules"].as_array().unwrap();
@@ -487,11 +504,11 @@ fn what_cannot_be_planned_is_refused() {
     let jobs = folder.file("cluster_log.csv", &hourly());
     let said = |offers: &str, more: &[&str]| {
         let offers = folder.file("offers.toml", offers);
-        let output = tracecast(&[&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"][..], more].concat());
+        let output = tracecast(&[&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--quiet"][..], more].concat());
         assert!(!output.status.success());
         stderr(&output)
     };
-    assert!(stderr(&tracecast(&["plan", "fleet", &jobs])).contains("--prices"));
+    assert!(stderr(&tracecast(&["plan", "rent", "fleet", &jobs])).contains("--offers"));
     assert!(
         said(&OFFERS.replace("on_demand = 20.0\n", ""), &[])
             .contains("line 4: no instance with the GPU `V100` has an on_demand price")
@@ -513,8 +530,15 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&spot, &["--spot-where", "gpus = 3"]).contains("no job meets"));
     assert!(said(&spot.replace("price = 5.0", "price = 5.0, availability = \"none.json\""), &[]).contains("none.json"));
     // Types that are not offered, and a trace without GPU jobs.
-    let typed =
-        tracecast(&["plan", "fleet", "datasets/sample", "--prices", &folder.file("offers.toml", OFFERS), "--quiet"]);
+    let typed = tracecast(&[
+        "plan",
+        "rent",
+        "fleet",
+        "datasets/sample",
+        "--offers",
+        &folder.file("offers.toml", OFFERS),
+        "--quiet",
+    ]);
     assert!(
         stderr(&typed).contains(
             "jobs ask for GPUs that are not offered: `A100-80GB` (8,411 jobs); there are offers of V100; add"
@@ -523,7 +547,8 @@ fn what_cannot_be_planned_is_refused() {
         stderr(&typed)
     );
     let none = folder.file("cluster_log.csv", &hourly().replace(",va,8,", ",va,0,"));
-    let output = tracecast(&["plan", "fleet", &none, "--prices", &folder.file("offers.toml", OFFERS), "--quiet"]);
+    let output =
+        tracecast(&["plan", "rent", "fleet", &none, "--offers", &folder.file("offers.toml", OFFERS), "--quiet"]);
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     assert!(stderr(&output).contains("no jobs with GPUs"));
 }
@@ -536,7 +561,7 @@ fn a_trace_of_spot_says_how_often_it_is_there() {
     folder.file("zone.json", &format!("{{\"metadata\": {{\"gap_seconds\": 3600}}, \"data\": [{}]}}", ticks.join(", ")));
     let spot = format!("{OFFERS}spot = {{ price = 4.0, availability = \"zone.json\" }}\n");
     let (jobs, offers) = (folder.file("cluster_log.csv", &hourly()), folder.file("offers.toml", &spot));
-    let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
+    let output = tracecast(&["plan", "rent", "fleet", &jobs, "--offers", &offers, "--format", "json", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     let row = |how: &str| answer["mix"].as_array().unwrap().iter().find(|row| row["how"] == how).cloned();

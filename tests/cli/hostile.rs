@@ -73,9 +73,9 @@ fn one_stray_date_costs_no_memory_and_is_named() {
             // Nothing was measured of these jobs; what matters is that it says so soon and in words.
             assert!(audit.status.code() == Some(1) && !stderr(&audit).contains("memory"), "{at}: {}", stderr(&audit));
             let model = folder.path("model");
-            let train = bounded(&["train", "duration", &source, "--out", &model]);
+            let train = bounded(&["model", "train", "duration", &source, "--out", &model]);
             assert!(train.status.success(), "{at}: {}", stderr(&train));
-            let backtest = bounded(&["backtest", "duration", &source, "--models", "running_mean"]);
+            let backtest = bounded(&["model", "backtest", "duration", &source, "--methods", "running_mean"]);
             assert!(backtest.status.success(), "{at}: {}", stderr(&backtest));
         }
     }
@@ -124,7 +124,7 @@ fn jobs_over_decades_take_no_more_than_their_rows() {
             assert!(found.status.success(), "{name}, {command:?}: {}", stderr(&found));
             if command[0] == "plan" {
                 let answer = super::json(&stdout(&found));
-                let slots = answer["slots"].as_u64().unwrap();
+                let slots = answer["trial"]["pool"]["slots"].as_u64().unwrap();
                 assert!(slots < 20_000, "{name}: {slots} slots of ten minutes are tested");
                 assert!(stdout(&found).contains("Demand is gathered from"), "{name}");
             }
@@ -198,7 +198,7 @@ fn files_that_never_end_are_refused_with_the_bound() {
     let token = folder.file("token", "0123456789abcdef");
     for (arguments, bound) in [
         (vec!["audit", &source, "--factors", "/dev/zero"], "16 MiB"),
-        (vec!["predict", &source, "--model", "/dev/zero"], "1 MiB"),
+        (vec!["model", "predict", "duration", &source, "--model", "/dev/zero"], "1 MiB"),
         (vec!["serve", "--model", "/dev/zero", "--token-file", &token], "1 MiB"),
         (vec!["synth", "/dev/zero", "--out", "never"], "16 MiB"),
     ] {

@@ -1,4 +1,4 @@
-//! `simulate --hosts`, as a user meets it.
+//! `simulate --site hosts`, as a user meets it.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -32,8 +32,8 @@ fn gpus_wait_for_processors_as_they_did() {
     // 4 cores are left beside 7 GPUs until 100 s, of 200 s, and nobody asks for less than 8.
     let hostless = usual["metrics"]["overall"]["fragmentation"]["hostless_gpus"].as_f64().unwrap();
     assert!((hostless - 7.0 * 100.0 / 200.0).abs() < 1e-9, "{hostless}");
-    assert_eq!(data(&[&pods, &nodes, "--hosts", "as-recorded"])["metrics"], usual["metrics"]);
-    let alone = data(&[&pods, &nodes, "--hosts", "none"]);
+    assert_eq!(data(&[&pods, &nodes, "--site", "hosts=as-recorded"])["metrics"], usual["metrics"]);
+    let alone = data(&[&pods, &nodes, "--site", "hosts=none"]);
     assert_eq!((wait_s(&alone), hours(&alone, "processors")), (0.0, None));
     assert!(alone["metrics"]["overall"]["fragmentation"].get("hostless_gpus").is_none());
     let report = stdout(&quietly(&[&pods, &nodes]));
@@ -51,12 +51,12 @@ fn other_nodes_have_other_processors() {
     let text = stdout(&output);
     assert!(text.contains("gpu_type = \"V100M32\"\ncpus_per_node = 64\nmemory_gib_per_node = 256\n"), "{text}");
     let same = folder.file("same.toml", &text);
-    assert_eq!(wait_s(&data(&[&pods, &nodes, "--cluster", &same])), 90.0);
+    assert_eq!(wait_s(&data(&[&pods, &nodes, "--site", &same])), 90.0);
     // With 68 cores both run at once. With memory for one job alone, the second waits for memory.
     let more = folder.file("more.toml", &text.replace("cpus_per_node = 64", "cpus_per_node = 68"));
-    assert_eq!(wait_s(&data(&[&pods, &nodes, "--cluster", &more])), 0.0);
+    assert_eq!(wait_s(&data(&[&pods, &nodes, "--site", &more])), 0.0);
     let less = text.replace("cpus_per_node = 64", "cpus_per_node = 68").replace("= 256", "= 1.5");
-    let less = data(&[&pods, &nodes, "--cluster", &folder.file("less.toml", &less)]);
+    let less = data(&[&pods, &nodes, "--site", &folder.file("less.toml", &less)]);
     assert_eq!((wait_s(&less), hours(&less, "processors")), (90.0, Some(0.0)));
     assert!((hours(&less, "memory").unwrap() * 3600.0 - 90.0).abs() < 1e-6);
     // A comparison has both.
@@ -75,23 +75,23 @@ fn what_cannot_be_is_refused() {
         let message = stderr(&output);
         assert!(!output.status.success() && stdout(&output).is_empty() && message.contains(what), "{message}");
     };
-    refused(&[&pods, &nodes, "--hosts", "some"], "write none or as-recorded");
+    refused(&[&pods, &nodes, "--site", "hosts=some"], "write none or as-recorded");
     let file = |line: &str| {
         folder.file("wrong.toml", &format!("[[vc]]\nname = \"*\"\nnodes = 1\ngpu_type = \"V100M32\"\n{line}\n"))
     };
-    refused(&[&pods, &nodes, "--cluster", &file("cpu_per_node = 64")], "cpu_per_node");
+    refused(&[&pods, &nodes, "--site", &file("cpu_per_node = 64")], "cpu_per_node");
     for amount in ["0", "nan", "0.0005", "1e300"] {
         let file = file(&format!("memory_gib_per_node = {amount}"));
-        refused(&[&pods, &nodes, "--cluster", &file], "cannot be; write 0.001 to 4000000");
-        assert!(stderr(&quietly(&[&pods, &nodes, "--cluster", &file])).len() < 300);
+        refused(&[&pods, &nodes, "--site", &file], "cannot be; write 0.001 to 4000000");
+        assert!(stderr(&quietly(&[&pods, &nodes, "--site", &file])).len() < 300);
     }
-    refused(&[&pods, &nodes, "--cluster", &file("cpus_per_node = 1000001")], "write 0.001 to 1000000");
+    refused(&[&pods, &nodes, "--site", &file("cpus_per_node = 1000001")], "write 0.001 to 1000000");
     let compare = folder.file("compare.toml", "[[scenario]]\nname = \"a\"\nhosts = \"all\"\n");
     refused(&[&pods, &nodes, "--compare", &compare], "write none or as-recorded");
-    refused(&[&pods, &nodes, "--hosts", "as-recorded", "--compat", "helios"], "processors and memory");
+    refused(&[&pods, &nodes, "--site", "hosts=as-recorded", "--site", "compat=helios"], "processors and memory");
     // Nothing is said of processors: asked for, that is told.
     let plain = folder.file("plain.toml", "[[vc]]\nname = \"*\"\nnodes = 1\n");
-    let output = quietly(&[&pods, "--cluster", &plain, "--hosts", "as-recorded"]);
+    let output = quietly(&[&pods, "--site", &plain, "--site", "hosts=as-recorded"]);
     assert!(stdout(&output).contains("No node says anything of processors or memory"), "{}", stderr(&output));
 }
 
@@ -115,13 +115,13 @@ fn what_never_decides_is_not_planned_for() {
     let folder = Folder::new();
     let (pods, nodes) = steady(&folder, 4_000, |node| 64_000 + node % 2 * 32_000);
     let plan = |more: &[&str]| {
-        let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
+        let plan = ["plan", "nodes", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
         let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))["nodes"].clone()
     };
     assert_eq!(plan(&[]).as_array().unwrap().len(), 1);
-    assert_eq!(plan(&[]), plan(&["--hosts", "none"]));
+    assert_eq!(plan(&[]), plan(&["--site", "hosts=none"]));
 }
 
 /// Every ten seconds a job of one GPU that takes half of a node's cores for 95 s: ten run at a time, on five nodes. GPUs alone would do with two.
@@ -129,13 +129,13 @@ fn what_never_decides_is_not_planned_for() {
 fn nodes_are_sized_for_processors_too() {
     let folder = Folder::new();
     let (pods, nodes) = steady(&folder, 32_000, |_| 64_000);
-    let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
+    let plan = ["plan", "nodes", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
     let needed = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))["nodes"][0]["needed"]["value"].as_u64().unwrap()
     };
-    assert_eq!((needed(&[]), needed(&["--hosts", "none"])), (5, 2));
+    assert_eq!((needed(&[]), needed(&["--site", "hosts=none"])), (5, 2));
     let to = folder.path("out");
     // For twice the work, as the nodes of today are to stay.
     let output = tracecast(&[&plan[..], &["--scale", "2", "--emit", "cluster,slurm", "--emit-to", &to]].concat());

@@ -1,4 +1,4 @@
-//! `plan instances`, as a user meets it.
+//! `plan rent instances`, as a user meets it.
 
 use serde_json::Value;
 use tracecast_tests::real_trace;
@@ -17,10 +17,11 @@ v100,text,1,6
 ";
 const JOBS: &str = "job,type,steps,deadline\nnightly,vision,1000000,10h\nlong,vision,1000000,\nwords,text,500000,\n";
 
-/// Runs `plan instances` on the rates with the bundled offers, and its answer as JSON.
+/// Runs `plan rent instances` on the rates with the bundled offers, and its answer as JSON.
 fn asked(folder: &Folder, more: &[&str]) -> Output {
     let rates = folder.file("rates.csv", RATES);
-    let head = ["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
+    let head =
+        ["plan", "rent", "instances", &rates, "--offers", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
     tracecast(&[&head[..], more].concat())
 }
 
@@ -39,7 +40,10 @@ fn each_job_gets_the_cheapest_instance_within_its_deadline() {
     let folder = Folder::new();
     let jobs = folder.file("jobs.csv", JOBS);
     let answer = answered(&folder, &["--jobs", &jobs]);
-    assert_eq!((&answer["schema"], &answer["verdict"]), (&Value::from("plan-instances/1"), &Value::from("chosen")));
+    assert_eq!(
+        (&answer["schema"], &answer["verdict"]),
+        (&Value::from("plan-rent-instances/1"), &Value::from("chosen"))
+    );
     let way = |at: usize| &answer["jobs"][at]["way"];
     // Within 10 h four V100: 27,778 s at 12 an hour. Eight would cost 111.11.
     assert_eq!((way(0)["instance"].as_str(), cost(way(0))), (Some("example.4v100"), 92.59));
@@ -57,7 +61,8 @@ fn each_job_gets_the_cheapest_instance_within_its_deadline() {
     assert!(text.contains("Rent 1 × example.4v100 (4 × V100) for nightly") && text.contains("218 USD"), "{text}");
 }
 
-/// The same with a table of prices: 1,000,000 steps on one V100 are 27.8 h at 3.06, 85 dollars; four are faster and cost 94.44.
+/// Rents with a table of prices: 1,000,000 steps on one V100 are 27.8 h at 3.06, 85 dollars; four
+/// are faster and cost 94.44.
 #[test]
 fn a_table_of_prices_is_read_as_it_is() {
     let folder = Folder::new();
@@ -68,7 +73,7 @@ fn a_table_of_prices_is_read_as_it_is() {
          AWS,V100 (16 GB),Volta,1,16,8,61,3.06,3.06,0.92,p3.2xlarge\n\
          AWS,V100 (16 GB),Volta,4,64,32,244,12.24,3.06,3.67,p3.8xlarge\n",
     );
-    let ask = ["plan", "instances", &rates, "--prices", &table, "--start", "0s", "--run", "vision=1000000"];
+    let ask = ["plan", "rent", "instances", &rates, "--offers", &table, "--start", "0s", "--run", "vision=1000000"];
     let output = tracecast(&[&ask[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
@@ -90,8 +95,20 @@ fn a_task_asks_for_an_instance_type() {
          Lambda,P100,Pascal,1,16,4,30,0.40,0.40,,\n",
     );
     let to = folder.path("out");
-    let ask =
-        ["plan", "instances", &rates, "--prices", &table, "--start", "0s", "--emit", "skypilot", "--emit-to", &to];
+    let ask = [
+        "plan",
+        "rent",
+        "instances",
+        &rates,
+        "--offers",
+        &table,
+        "--start",
+        "0s",
+        "--emit",
+        "skypilot",
+        "--emit-to",
+        &to,
+    ];
     let task = |more: &[&str]| {
         let output = tracecast(&[&ask[..], &["--run", "vision=1000000", "--force"], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -177,19 +194,36 @@ fn what_cannot_be_planned_is_refused() {
     let bad = told(&["--jobs", &jobs]);
     assert!(bad.contains("bad.csv, line 2") && bad.contains("`deadline` holds `soon`"), "{bad}");
     let rates = folder.file("rates.csv", "gpu_type,job,gpus,steps_per_s\nh100,vision,1,5\n");
-    let output =
-        tracecast(&["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--run", "vision=5"]);
+    let output = tracecast(&[
+        "plan",
+        "rent",
+        "instances",
+        &rates,
+        "--offers",
+        "datasets/offers/gpu_types.toml",
+        "--run",
+        "vision=5",
+    ]);
     assert!(!output.status.success() && stderr(&output).contains("the throughputs are of h100"), "{}", stderr(&output));
 }
 
-/// Found by a newcomer: a column `apart_steps_s` was passed over without a word, and a plan that is none went unseen with --quiet.
+/// Regression test: a column `apart_steps_s` was passed over without a word, and a plan that is
+/// none went unseen with --quiet.
 #[test]
 fn columns_that_are_not_read_and_files_that_are_not_written_are_told() {
     let folder = Folder::new();
     let ask = |column: &str, more: &[&str]| {
         let rates = folder.file("rates.csv", &format!("gpu_type,job,gpus,steps_per_s,{column}\nv100,vision,1,10,\n"));
-        let head =
-            ["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--run", "vision=1000000"];
+        let head = [
+            "plan",
+            "rent",
+            "instances",
+            &rates,
+            "--offers",
+            "datasets/offers/gpu_types.toml",
+            "--run",
+            "vision=1000000",
+        ];
         tracecast(&[&head[..], more].concat())
     };
     let told = stderr(&ask("apart_steps_s", &[]));
@@ -215,7 +249,8 @@ fn several_instances_are_as_fast_as_measured_apart() {
     let folder = Folder::new();
     let apart = "gpu_type,job,gpus,steps_per_s,apart_steps_per_s\nv100,vision,1,10,\nv100,vision,4,36,12\np100,vision,1,4,\np100,vision,4,15,\n";
     let file = folder.file("apart.csv", apart);
-    let head = ["plan", "instances", &file, "--prices", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
+    let head =
+        ["plan", "rent", "instances", &file, "--offers", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
     let ask = |more: &[&str]| tracecast(&[&head[..], &["--run", "vision=1000000"], more].concat());
     let output = ask(&["--deadline", "25h", "--most-instances", "4", "--format", "json"]);
     let answer = json(&stdout(&output));
@@ -232,12 +267,13 @@ fn several_instances_are_as_fast_as_measured_apart() {
     assert!(!stdout(&ask(&[])).contains("What taking one machine"), "one instance has no such test");
 }
 
-/// On Gavel's throughputs, whatever prices are: nothing is cheaper than what knows all and keeps the deadline, and measured numbers of GPUs keep every deadline.
+/// Choices on Gavel's throughputs, whatever prices are: none is cheaper than the oracle that keeps
+/// the deadline, and measured numbers of GPUs keep every deadline.
 #[test]
 fn choices_on_gavels_throughputs() {
     let Some(path) = real_trace("gavel/simulation_throughputs.json.gz") else { return };
     let run = ["--run", "ResNet-50 (batch size 64)=1000000", "--deadline", "72h", "--format", "json", "--quiet"];
-    let head = ["plan", "instances", path.to_str().unwrap(), "--prices", "datasets/offers/gpu_types.toml"];
+    let head = ["plan", "rent", "instances", path.to_str().unwrap(), "--offers", "datasets/offers/gpu_types.toml"];
     let answer = json(&stdout(&tracecast(&[&head[..], &run].concat())));
     let rules = answer["test"]["rules"].as_array().unwrap();
     assert_eq!((answer["test"]["job_types"].as_u64(), rules.len()), (Some(19), 7));
@@ -276,9 +312,10 @@ fn the_number_of_threads_changes_nothing() {
     let rates = folder.file("rates.csv", RATES);
     is_the_same_with_any_threads(&[
         "plan",
+        "rent",
         "instances",
         &rates,
-        "--prices",
+        "--offers",
         "datasets/offers/gpu_types.toml",
         "--run",
         "vision=1000000",

@@ -1,4 +1,4 @@
-//! `tracecast backtest interference`, as a user meets it.
+//! `tracecast model backtest interference`, as a user meets it.
 
 use serde_json::Value;
 
@@ -31,13 +31,13 @@ fn every_model_is_scored_on_what_was_left_out_in_every_form() {
         .map(|at| format!("a100,m{} (batch size {}),m{},{}\n", at / 2, 16 << (at % 2), at / 2, 30 + 8 * at))
         .collect();
     let profiles = folder.file("profiles.csv", &format!("gpu_type,job,family,sm_util_pct\n{profiles}"));
-    let ask = |more: &[&str]| tracecast(&[&["backtest", "interference", &source], more].concat());
+    let ask = |more: &[&str]| tracecast(&[&["model", "backtest", "interference", &source], more].concat());
     let output = ask(&["--profiles", &profiles, "--hold-out", "family", "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
     assert_eq!(
         (found["schema"].as_str(), found["splits"].as_array().unwrap().len()),
-        (Some("backtest-interference/1"), 2)
+        (Some("model-backtest-interference/1"), 2)
     );
     let a100 = &found["splits"][0];
     assert_eq!((a100["hold_out"].as_str(), a100["gpu_type"].as_str()), (Some("family"), Some("a100")));
@@ -98,7 +98,7 @@ fn what_is_wrong_is_said_with_what_would_mend_it() {
     let folder = Folder::new();
     let told = |name: &str, text: &str, more: &[&str]| {
         let source = folder.file(name, text);
-        let output = tracecast(&[&["backtest", "interference", &source], more].concat());
+        let output = tracecast(&[&["model", "backtest", "interference", &source], more].concat());
         (output.status.code(), stderr(&output))
     };
     let (code, text) = told("bad.csv", "gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,85,90\n", &[]);

@@ -1,4 +1,4 @@
-//! `simulate --limits`, as a user meets it.
+//! `simulate --site limits`, as a user meets it.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -19,7 +19,7 @@ fn limits_make_jobs_wait_and_say_so() {
     let jobs = folder.file("sacct.txt", JOBS);
     let nodes = folder.file("cluster.toml", NODE);
     let limits = folder.file("limits.toml", LIMITS);
-    let found = data(&[&jobs, "--cluster", &nodes, "--limits", &limits]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("limits={limits}")]);
     // Ada's second job waits 90 s for her first. Bob's waits to the end of the replay, at 200 s, and never starts.
     let waits = found["metrics"]["limits"].as_array().unwrap();
     let told = |at: usize| {
@@ -37,17 +37,18 @@ fn limits_make_jobs_wait_and_say_so() {
     assert_eq!((waits[0]["never_started"].as_u64(), waits[1]["never_started"].as_u64()), (Some(1), Some(0)));
     let causes = found["metrics"]["delay"]["all"]["causes"].as_array().unwrap();
     assert_eq!((causes[4]["cause"].as_str(), causes[4]["gpu_wait_share"].as_f64()), (Some("limit"), Some(1.0)));
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "limits"]));
+    let text =
+        stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("limits={limits}"), "--section", "limits"]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("QOSMaxWallDurationPerJobLimit of low is what most was waited for: 1 job waited"), "{text}");
 
     // What Slurm prints is read as well, and DenyOnLimit rejects.
     let printed = folder.file("limits.txt", "Name|Flags|MaxWall|MaxJobsPU\nhigh|||1\nlow|DenyOnLimit|01:00:00|\n");
-    let found = data(&[&jobs, "--cluster", &nodes, "--limits", &printed]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("limits={printed}")]);
     assert_eq!(found["metrics"]["overall"]["rejected"].as_u64(), Some(1));
 
     // Without limits nothing is said of any.
-    let found = data(&[&jobs, "--cluster", &nodes]);
+    let found = data(&[&jobs, "--site", &nodes]);
     assert!(found["metrics"].get("limits").is_none());
     assert_eq!(found["metrics"]["delay"]["all"]["causes"].as_array().unwrap().len(), 4);
     assert_eq!(found["metrics"]["overall"]["wait_s"]["mean"].as_f64(), Some(0.0));
@@ -81,7 +82,7 @@ fn limits_of_accounts_make_jobs_wait_and_say_so() {
     let [one, two] = ["1", "2"].map(|jobs| ACCOUNTS.replace('#', jobs));
     let limits = folder.file("limits.txt", &one);
     let run = |limits: &str| {
-        let found = data(&[&jobs, "--cluster", &nodes, "--limits", limits]);
+        let found = data(&[&jobs, "--site", &nodes, "--site", &format!("limits={limits}")]);
         let told = |wait: &serde_json::Value| {
             let seconds = (wait["wait_hours"].as_f64().unwrap() * 3600.0).round();
             let text = |name: &str| wait[name].as_str().unwrap().to_owned();
@@ -100,7 +101,7 @@ fn limits_of_accounts_make_jobs_wait_and_say_so() {
     // A QOS comes before: low has a limit of time, high one of all its GPUs.
     let qos = format!("Name|GrpTRES|MaxWall\nhigh|gres/gpu=8|\nlow||04:00:00\n{two}");
     let qos = folder.file("qos.txt", &qos);
-    let metrics = &data(&[&jobs, "--cluster", &nodes, "--limits", &qos])["metrics"];
+    let metrics = &data(&[&jobs, "--site", &nodes, "--site", &format!("limits={qos}")])["metrics"];
     let sizes = |of: &str| -> Vec<(String, u64)> {
         let groups = metrics[of].as_array().unwrap().iter();
         groups.map(|group| (group["name"].as_str().unwrap().to_owned(), group["jobs"].as_u64().unwrap())).collect()
@@ -111,7 +112,7 @@ fn limits_of_accounts_make_jobs_wait_and_say_so() {
     assert_eq!(run(&qos), expect(&[("AssocGrpGRES", "dept", 2.0, 90.0)]));
     let off =
         folder.file("off.txt", &format!("{one}\nConfiguration data as of now\nAccountingStorageEnforce = none\n"));
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &off]));
+    let text = stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("limits={off}")]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("AccountingStorageEnforce of") && text.contains("No job waited for a limit."), "{text}");
 }
@@ -150,7 +151,7 @@ fn shares_of_accounts_say_whose_turn_it_is() {
     let nodes = folder.file("cluster.toml", NODE);
     let limits = folder.file("limits.txt", SHARES);
     let waits = |arguments: &[&str]| {
-        let found = data(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let found = data(&[&[&jobs, "--site", &nodes], arguments].concat());
         let users = found["metrics"]["by_user"].as_array().unwrap().clone();
         let of = |name: &str| {
             let user = users.iter().find(|user| user["name"] == name).unwrap();
@@ -159,12 +160,15 @@ fn shares_of_accounts_say_whose_turn_it_is() {
         ([of("ada"), of("bob")], found)
     };
     // Weights are those of the file where the order names none.
-    let (by_account, found) = waits(&["--limits", &limits, "--order", "multifactor"]);
+    let (by_account, found) = waits(&["--site", &format!("limits={limits}"), "--order", "multifactor"]);
     assert_eq!(by_account, [97.5, 196.5]);
-    assert_eq!(waits(&["--limits", &limits, "--order", "multifactor:fair_share=7"]).0, [97.5, 196.5]);
+    assert_eq!(waits(&["--site", &format!("limits={limits}"), "--order", "multifactor:fair_share=7"]).0, [97.5, 196.5]);
     let turned = SHARES.replace("nlp|||3|", "nlp|||1|").replace("vision|||1|", "vision|||3|");
     let turned = folder.file("turned.txt", &turned);
-    assert_eq!(waits(&["--limits", &turned, "--order", "multifactor:fair_share=7"]).0, [147.5, 146.5]);
+    assert_eq!(
+        waits(&["--site", &format!("limits={turned}"), "--order", "multifactor:fair_share=7"]).0,
+        [147.5, 146.5]
+    );
     assert_eq!(waits(&["--order", "multifactor:fair_share=1000"]).0, [97.5, 196.5]);
     assert_eq!(waits(&["--order", "multifactor"]).0, [147.5, 146.5]);
     let accounts = found["metrics"]["by_account"].as_array().unwrap();
@@ -198,10 +202,11 @@ fn shares_of_accounts_say_whose_turn_it_is() {
         ]
     );
     assert_eq!((shares[2]["factor"].as_f64(), shares[4]["factor"].as_f64()), (Some(1.0), Some(0.5)));
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "shares"]));
+    let text =
+        stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("limits={limits}"), "--section", "shares"]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("vision has had most beyond its shares: its level is 0.50."), "{text}");
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits]));
+    let text = stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("limits={limits}")]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in ["names no weights has those of", "fair_share=1000", "as the partition has no TRESBillingWeights in"] {
         assert!(text.contains(said), "{said}: {text}");
@@ -210,12 +215,12 @@ fn shares_of_accounts_say_whose_turn_it_is() {
     // Vision may use 12 GPU-minutes: bob's first job takes 13, so his second waits until they have decayed, or for ever.
     let spent = folder.file("spent.txt", &SHARES.replace("vision|||1|", "vision|||1|gres/gpu=12"));
     let reasons = |arguments: &[&str]| {
-        let found = data(&[&[&jobs, "--cluster", &nodes, "--limits", &spent], arguments].concat());
+        let found = data(&[&[&jobs, "--site", &nodes, "--site", &format!("limits={spent}")], arguments].concat());
         let wait = &found["metrics"]["limits"][0];
         (wait["reason"].as_str().unwrap().to_owned(), wait["never_started"].as_u64().unwrap())
     };
     assert_eq!(reasons(&[]), ("AssocGrpGRESMinutes".to_owned(), 1));
-    assert_eq!(reasons(&["--interval", "1m"]), ("AssocGrpGRESMinutes".to_owned(), 0));
+    assert_eq!(reasons(&["--site", "interval=1m"]), ("AssocGrpGRESMinutes".to_owned(), 0));
 }
 
 #[test]
@@ -244,19 +249,19 @@ fn what_is_wrong_with_limits_is_told() {
     let jobs = folder.file("sacct.txt", JOBS);
     let nodes = folder.file("cluster.toml", NODE);
     let refused = |arguments: &[&str]| {
-        let output = quietly(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let output = quietly(&[&[&jobs, "--site", &nodes], arguments].concat());
         assert!(stdout(&output).is_empty());
         (output.status.code().unwrap(), stderr(&output))
     };
     let wrong = folder.file("wrong.toml", &LIMITS.replace("MaxJobsPU", "MaxJobs"));
-    let (code, message) = refused(&["--limits", &wrong]);
+    let (code, message) = refused(&["--site", &format!("limits={wrong}")]);
     assert!(code == 1 && message.contains("wrong.toml, line 3: MaxJobs: a QOS has no such key"), "{code} {message}");
     let limits = folder.file("limits.toml", LIMITS);
-    let (code, message) = refused(&["--limits", &limits, "--compat", "helios"]);
-    assert!(code == 2 && message.contains("--compat"), "{code} {message}");
+    let (code, message) = refused(&["--site", &format!("limits={limits}"), "--site", "compat=helios"]);
+    assert!(code == 2 && message.contains("--site compat"), "{code} {message}");
     // A QOS that the file does not describe limits nobody, and that is said.
     let one = folder.file("one.toml", "[[qos]]\nName = \"high\"\nMaxJobsPU = 1\n");
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &one]));
+    let text = stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("limits={one}")]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("1 job has a QOS that") && text.contains("low"), "{text}");
 }

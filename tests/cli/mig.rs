@@ -1,4 +1,4 @@
-//! `plan mig`, as a user meets it.
+//! `plan share mig`, as a user meets it.
 
 use serde_json::Value;
 use tracecast_tests::real_trace;
@@ -45,7 +45,7 @@ fn demand() -> String {
 pub(crate) fn asked(folder: &Folder) -> Vec<String> {
     let (steps, profiles) = measured(folder);
     let demand = folder.file("demand.csv", &demand());
-    ["plan", "mig", &steps, "--profiles", &profiles, "--demand", &demand, "--gpu", "a100-40gb", "--quiet"]
+    ["plan", "share", "mig", &steps, "--profiles", &profiles, "--demand", &demand, "--gpu", "a100-40gb", "--quiet"]
         .map(str::to_owned)
         .to_vec()
 }
@@ -70,7 +70,11 @@ fn the_fewest_gpus_beside_others() {
     let folder = Folder::new();
     let arguments = asked(&folder);
     let found = answer(&arguments, &[]);
-    assert_eq!((found["schema"].as_str(), found["partitions"].as_u64()), (Some("plan-mig/2"), Some(28)), "{found}");
+    assert_eq!(
+        (found["schema"].as_str(), found["partitions"].as_u64()),
+        (Some("plan-share-mig/2"), Some(28)),
+        "{found}"
+    );
     let plan = &found["plan"];
     let beside = found["beside"].as_array().unwrap();
     let rules: Vec<&str> = beside.iter().map(|of| of["rule"].as_str().unwrap()).collect();
@@ -79,7 +83,10 @@ fn the_fewest_gpus_beside_others() {
     assert_eq!(beside[0]["gpus"], 36);
     assert!(number(&plan["gpus"]) <= number(&beside[1]["gpus"]) && number(&beside[1]["gpus"]) < 36.0, "{found}");
     assert_eq!((found["proven"].as_bool(), plan["gpus"].as_f64()), (Some(true), plan["bound"].as_f64()));
-    assert_eq!((found["verdict"].as_str(), found["recommendation"]["plan"].as_str()), (Some("advised"), Some("mig")));
+    assert_eq!(
+        (found["verdict"].as_str(), found["recommendation"]["plan"].as_str()),
+        (Some("advised"), Some("share mig"))
+    );
     // Nothing is lost, and no slice is used twice.
     let placed = found["placed"].as_array().unwrap();
     let sum = |of: &str, key: &str, is: &str| -> f64 {
@@ -152,7 +159,7 @@ fn jobs_that_come_are_a_load() {
 /// The arguments for the jobs of a trace.
 fn asked_of_jobs(folder: &Folder, jobs: &str) -> Vec<String> {
     let (steps, profiles) = measured(folder);
-    ["plan", "mig", &steps, "--profiles", &profiles, "--jobs", jobs, "--gpu", "a100-40gb", "--quiet"]
+    ["plan", "share", "mig", &steps, "--profiles", &profiles, "--trace", jobs, "--gpu", "a100-40gb", "--quiet"]
         .map(str::to_owned)
         .to_vec()
 }
@@ -402,7 +409,8 @@ fn partitions_for_misos_job_types() {
     }
     let demand = folder.file("demand.csv", &demand);
     let (steps, profiles) = (steps.display().to_string(), profiles.display().to_string());
-    let arguments = ["plan", "mig", &steps, "--profiles", &profiles, "--demand", &demand, "--gpu", "a100-40gb"];
+    let arguments =
+        ["plan", "share", "mig", &steps, "--profiles", &profiles, "--demand", &demand, "--gpu", "a100-40gb"];
     let found = answer(&arguments.map(str::to_owned), &["--quiet"]);
     let plan = &found["plan"];
     assert_eq!((found["proven"].as_bool(), plan["gpus"].as_f64()), (Some(true), plan["bound"].as_f64()));

@@ -1,4 +1,4 @@
-//! What is there already stays, unless `--force` says otherwise.
+//! Existing files stay, unless `--force` is given.
 
 use super::*;
 
@@ -89,11 +89,11 @@ fn one_file_for_two_outputs_is_refused() {
     let (jobs, nodes) = (folder.path("nowhere.csv"), folder.path("nowhere.toml"));
     let (out, same) = (folder.path("out.csv"), folder.path("./out.csv"));
     for line in [
-        &["simulate", &jobs, "--cluster", &nodes, "--schedule", &out][..],
+        &["simulate", &jobs, "--site", &nodes, "--schedule", &out][..],
         &["plan", "power", &jobs, "--save", &out],
-        &["audit", &jobs, "--jobs", &out],
-        &["predict", &jobs, "--model", &nodes, "--textfile", &out],
-        &["predict", "utilisation", &jobs, "--jobs", &jobs, "--save-profiles", &out],
+        &["audit", &jobs, "--by-job", &out],
+        &["model", "predict", "duration", &jobs, "--model", &nodes, "--textfile", &out],
+        &["model", "predict", "utilisation", &jobs, "--jobs", &jobs, "--save-profiles", &out],
     ] {
         let refused = tracecast(&[line, &["--out", &same, "--force"]].concat());
         assert_eq!(refused.status.code(), Some(2), "{line:?}: {}", stderr(&refused));
@@ -102,7 +102,8 @@ fn one_file_for_two_outputs_is_refused() {
     }
 }
 
-/// Every other command that writes where it is told: run twice, the second time refused with what is there as it was, then with `--force`.
+/// Commands that write where they are told: run twice, the second time refused with what is there
+/// as it was, then with `--force`.
 #[test]
 fn no_command_replaces_what_it_was_not_told_to() {
     let folder = Folder::new();
@@ -115,12 +116,16 @@ fn no_command_replaces_what_it_was_not_told_to() {
     let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let out = |name: &str| folder.path(name);
     let lines: Vec<(Vec<&str>, &str, String)> = vec![
-        (vec!["simulate", &jobs, "--cluster", &nodes], "--schedule", out("schedule.csv")),
-        (vec!["simulate", &jobs, "--cluster", &nodes], "--out", out("simulate.txt")),
+        (vec!["simulate", &jobs, "--site", &nodes], "--schedule", out("schedule.csv")),
+        (vec!["simulate", &jobs, "--site", &nodes], "--out", out("simulate.txt")),
         (vec!["inspect", &jobs], "--quarantine", out("bad.jsonl")),
-        (vec!["train", "interference", &pairs], "--out", out("share.model")),
-        (vec!["train", "spot", &spot], "--out", out("spot.model")),
-        (vec!["backtest", "duration", "datasets/sample", "--models", "running_mean"], "--out", out("backtest.txt")),
+        (vec!["model", "train", "interference", &pairs], "--out", out("share.model")),
+        (vec!["model", "train", "spot", &spot], "--out", out("spot.model")),
+        (
+            vec!["model", "backtest", "duration", "datasets/sample", "--methods", "running_mean"],
+            "--out",
+            out("backtest.txt"),
+        ),
         (vec!["describe", &jobs], "--tables", out("tables")),
         (vec!["query", &jobs, "select count(*) as jobs from jobs"], "--out", out("query.csv")),
     ];

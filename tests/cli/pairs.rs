@@ -1,6 +1,6 @@
 //! `datasets/pairs/measure.py` on its simulated backend, from the command to the back-test of what it wrote; and its own tests.
 //!
-//! What is held is that its files are those that `backtest interference` reads.
+//! What is held is that its files are those that `model backtest interference` reads.
 
 use std::collections::BTreeMap;
 
@@ -70,7 +70,18 @@ fn what_it_writes_is_what_the_backtest_reads() {
     assert!((profile.steps_per_s().unwrap() / 38.0 - 1.0).abs() < 0.011, "{profile:?}");
 
     let (pairs, profiles) = (at("pairs.csv").display().to_string(), at("profiles.csv").display().to_string());
-    let ask = ["backtest", "interference", &pairs, "--profiles", &profiles, "--hold-out", "family", "--format", "json"];
+    let ask = [
+        "model",
+        "backtest",
+        "interference",
+        &pairs,
+        "--profiles",
+        &profiles,
+        "--hold-out",
+        "family",
+        "--format",
+        "json",
+    ];
     let output = tracecast(&ask);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
@@ -131,8 +142,18 @@ fn groups_that_it_writes_are_held_against_their_couples() {
     }
     let file = |name: &str| Path::new(&out).join(name).display().to_string();
     let (pairs, profiles, groups) = (file("pairs.csv"), file("profiles.csv"), file("groups.csv"));
-    let ask =
-        ["backtest", "interference", &pairs, "--profiles", &profiles, "--groups", &groups, "--hold-out", "family"];
+    let ask = [
+        "model",
+        "backtest",
+        "interference",
+        &pairs,
+        "--profiles",
+        &profiles,
+        "--groups",
+        &groups,
+        "--hold-out",
+        "family",
+    ];
     let output = tracecast(&[&ask[..], &["--again", &pairs, "--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
@@ -157,7 +178,7 @@ fn groups_that_it_writes_are_held_against_their_couples() {
     assert_eq!((found["again"][0]["pairs"].as_u64(), found["again"][0]["apart"].as_f64()), (Some(21), Some(0.0)));
     let output = tracecast(&[&ask[..], &["--groups", &pairs]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let output = tracecast(&["backtest", "interference", &pairs, "--groups", &profiles]);
+    let output = tracecast(&["model", "backtest", "interference", &pairs, "--groups", &profiles]);
     assert!(stderr(&output).contains("name a file of groups with the columns"), "{}", stderr(&output));
 }
 
@@ -178,7 +199,7 @@ fn what_it_measured_on_a_gpu_is_forecast_better_than_by_utilisation() {
         let folder = root().join("datasets/pairs/h100").join(mode);
         let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let (pairs, profiles) = (file("pairs.csv"), file("profiles.csv"));
-        let asked = ["backtest", "interference", &pairs, "--profiles", &profiles, "--hold-out", "family"];
+        let asked = ["model", "backtest", "interference", &pairs, "--profiles", &profiles, "--hold-out", "family"];
         let answer = json(&stdout(&tracecast(&[&asked[..], &["--format", "json"]].concat())));
         let split = &answer["splits"][0];
         let of = |name: &str| split["models"].as_array().unwrap().iter().find(|model| model["name"] == name).unwrap();
@@ -197,7 +218,7 @@ fn groups_that_it_measured_on_a_gpu_are_composed_better_than_by_any_other_way() 
         let folder = root().join("datasets/pairs/h100-groups").join(mode);
         let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let (pairs, profiles, groups) = (file("pairs.csv"), file("profiles.csv"), file("groups.csv"));
-        let asked = ["backtest", "interference", &pairs, "--profiles", &profiles, "--groups", &groups];
+        let asked = ["model", "backtest", "interference", &pairs, "--profiles", &profiles, "--groups", &groups];
         let answer = json(&stdout(&tracecast(&[&asked[..], &["--hold-out", "family", "--format", "json"]].concat())));
         for test in answer["groups"].as_array().unwrap() {
             assert_eq!((test["groups"].as_u64(), test["not_scored"].as_u64()), (Some(28), Some(0)), "{mode}");

@@ -86,13 +86,15 @@ fn rollup_reads_a_pipe_once() {
 fn offers_through_a_pipe_are_read_once() {
     let (offers, sample) = (root().join("datasets/offers/example.toml"), root().join("datasets/sample"));
     let offers = std::fs::read(offers).unwrap();
-    let asked = ["plan", "fleet", sample.to_str().unwrap(), "--prices", "/dev/stdin", "--quiet", "--format", "json"];
+    let asked =
+        ["plan", "rent", "fleet", sample.to_str().unwrap(), "--offers", "/dev/stdin", "--quiet", "--format", "json"];
     let output = piped(&asked, &offers);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(json(&stdout(&output))["mix"].as_array().is_some_and(|mix| !mix.is_empty()));
 }
 
-/// So is a table of prices, beside an offers file that comes from another pipe.
+/// A table of prices is read once through a pipe, beside an offers file that comes from another
+/// pipe.
 #[cfg(unix)]
 #[test]
 fn a_table_of_prices_through_a_pipe_is_read_once() {
@@ -104,18 +106,18 @@ fn a_table_of_prices_through_a_pipe_is_read_once() {
     std::fs::write(&table, head.to_owned() + &types.iter().map(row).collect::<String>()).unwrap();
     std::fs::write(&own, "[[owned]]\nname = \"own\"\ngpu = \"T4\"\ngpus = 8\nprice = 90000\nyears = 5\n").unwrap();
     let (table, own, sample) = (table.display(), own.display(), root().join("datasets/sample"));
-    let asked = format!("$TRACECAST plan fleet {} --quiet --format json --prices", sample.display());
+    let asked = format!("$TRACECAST plan rent fleet {} --quiet --format json --offers", sample.display());
     let mix = |script: String| {
         let output = bash(&script);
         assert!(output.status.success(), "{script}: {}", stderr(&output));
         json(&stdout(&output))["mix"].clone()
     };
-    let direct = mix(format!("{asked} {table} --prices {own}"));
+    let direct = mix(format!("{asked} {table} --offers {own}"));
     assert!(direct.as_array().is_some_and(|mix| !mix.is_empty()));
     for script in [
-        format!("{asked} <(cat {table}) --prices {own}"),
-        format!("{asked} /dev/stdin --prices {own} < {table}"),
-        format!("cat {table} | {asked} /dev/stdin --prices <(cat {own})"),
+        format!("{asked} <(cat {table}) --offers {own}"),
+        format!("{asked} /dev/stdin --offers {own} < {table}"),
+        format!("cat {table} | {asked} /dev/stdin --offers <(cat {own})"),
     ] {
         assert_eq!(mix(script.clone()), direct, "{script}");
     }

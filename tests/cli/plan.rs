@@ -32,43 +32,47 @@ fn plan(site: &Site, more: &[&str]) -> Output {
     tracecast(&[&["plan", "power", &site.source], more].concat())
 }
 
-/// What is printed, as one line.
-fn flat(output: &Output) -> String {
+/// Standard output as one line.
+pub(super) fn flat(output: &Output) -> String {
     stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn policy<'a>(answer: &'a Value, name: &str) -> &'a Value {
-    answer["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == name).unwrap()
+/// JSON answer of a command that succeeded.
+pub(super) fn answered(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    json(&stdout(output))
 }
 
-#[test]
-fn help_of_plans() {
-    let output = tracecast(&["plan", "power", "--help"]);
-    insta::assert_snapshot!("plan_power_help", stdout(&output));
+/// Results for all nodes as one pool.
+pub(super) fn pool(answer: &Value) -> &Value {
+    &answer["trial"]["pool"]
+}
+
+fn policy<'a>(pool: &'a Value, name: &str) -> &'a Value {
+    pool["policies"].as_array().unwrap().iter().find(|policy| policy["name"] == name).unwrap()
 }
 
 #[test]
 fn two_days_by_hand() {
-    let output = plan(&site(), &["--eval-from", "2017-11-09", "--eval-to", "2017-11-10", "--format", "json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer =
+        answered(&plan(&site(), &["--eval-from", "2017-11-09", "--eval-to", "2017-11-10", "--format", "json"]));
     // A bare date as an end is that whole day: 2 × 144 slots.
-    assert_eq!((answer["schema"].as_str(), answer["slots"].as_u64()), (Some("plan-power/2"), Some(288)));
+    assert_eq!((answer["schema"].as_str(), pool(&answer)["slots"].as_u64()), (Some("plan-power/3"), Some(288)));
     // Demand is 4 in 23 hours of a day and 8 in one: 100 of 240 node-hours.
-    assert!((answer["demand_mean"].as_f64().unwrap() - 100.0 / 24.0).abs() < 1e-9);
+    assert!((pool(&answer)["demand_mean"].as_f64().unwrap() - 100.0 / 24.0).abs() < 1e-9);
     // The optimum at two hours sleeps through all gaps of 23 h and wakes four nodes a day, a slot early, as they boot: (140 − 4 / 6) / 24 nodes asleep.
     // A sleeping node saves 1,220 W, and its shutdown takes 60 s at that power more than sleep: (280 − 8 / 6) h × 1.22 kW − 8 × 73.2 kJ.
-    let best = &answer["offline_optimum"];
+    let best = &pool(&answer)["offline_optimum"];
     assert!((best["nodes_asleep_mean"].as_f64().unwrap() - (140.0 - 4.0 / 6.0) / 24.0).abs() < 1e-9);
     assert!(
         (best["energy_saved_kwh"].as_f64().unwrap() - ((280.0 - 8.0 / 6.0) * 1.22 - 8.0 * 0.0732 / 3.6)).abs() < 1e-9
     );
     assert_eq!((best["unserved_node_slots"].as_f64(), best["node_wakes_per_day"].as_f64()), (Some(0.0), Some(4.0)));
     // All nodes on: nothing asleep, and nothing is woken.
-    let on = &policy(&answer, "always_on")["chosen"];
+    let on = &policy(pool(&answer), "always_on")["chosen"];
     assert_eq!((on["nodes_asleep_mean"].as_f64(), on["node_wakes_per_day"].as_f64()), (Some(0.0), Some(0.0)));
     // Every chosen point is on its curve, once; what leaks is said to.
-    for policy in answer["policies"].as_array().unwrap() {
+    for policy in pool(&answer)["policies"].as_array().unwrap() {
         let chosen = policy["curve"].as_array().unwrap().iter().filter(|point| point["chosen"] == true);
         let chosen: Vec<&Value> = chosen.collect();
         assert!(chosen.len() == 1 && chosen[0]["setting"] == policy["chosen"]["setting"], "{policy}");
@@ -76,7 +80,7 @@ fn two_days_by_hand() {
         assert_eq!(policy["causal"] == true, !["ces_perfect_forecast", "ces_as_published"].contains(&name), "{name}");
     }
     // Every noon is like the one before: what is chosen serves it and still lets nodes sleep.
-    let chosen = &answer["chosen"];
+    let chosen = &pool(&answer)["chosen"];
     assert!(
         chosen["unserved_node_slots"].as_f64().unwrap() <= 8.0 && chosen["nodes_asleep_mean"].as_f64().unwrap() > 1.0,
         "{chosen}"
@@ -89,10 +93,10 @@ fn money_has_a_currency_and_savings_are_told_by_the_year() {
     let site = site();
     let days = ["--eval-from", "2017-11-09", "--eval-to", "2017-11-10"];
     let ask = |more: &[&str]| plan(&site, &[&days, more].concat());
-    let answer: Value = serde_json::from_slice(&ask(&["--format", "json"]).stdout).unwrap();
-    assert_eq!((&answer["cost_saved"], &answer["currency"]), (&Value::Null, &Value::Null));
-    let saved = answer["chosen"]["energy_saved_kwh"].as_f64().unwrap();
-    let yearly = &answer["yearly"];
+    let answer = answered(&ask(&["--format", "json"]));
+    assert_eq!((&answer["trial"]["cost_saved"], &answer["trial"]["currency"]), (&Value::Null, &Value::Null));
+    let saved = pool(&answer)["chosen"]["energy_saved_kwh"].as_f64().unwrap();
+    let yearly = &answer["trial"]["yearly"];
     assert!(saved > 0.0 && (yearly["saved_kwh_per_year"].as_f64().unwrap() - saved * 365.25 / 2.0).abs() < 1e-6);
     // What active nodes draw is unknown: 10 × 48 h × 1.24 kW are the least.
     assert!((yearly["share_of_nodes"].as_f64().unwrap() - saved / 595.2).abs() < 1e-9);
@@ -100,10 +104,10 @@ fn money_has_a_currency_and_savings_are_told_by_the_year() {
     let said = stdout(&ask(&[]));
     assert!(said.contains("In a year of such days") && !said.contains("By the rates"), "{said}");
     let constants = site.folder.file("constants.toml", "currency = \"EUR\"\n[worth]\nprice_kwh = 0.25\n");
-    let priced: Value = serde_json::from_slice(&ask(&["--constants", &constants, "--format", "json"]).stdout).unwrap();
-    let saved = priced["chosen"]["energy_saved_kwh"].as_f64().unwrap();
-    assert_eq!(priced["currency"], "EUR");
-    assert!((priced["cost_saved"]["value"].as_f64().unwrap() - saved * 0.25).abs() < 1e-6);
+    let priced = answered(&ask(&["--constants", &constants, "--format", "json"]));
+    let saved = pool(&priced)["chosen"]["energy_saved_kwh"].as_f64().unwrap();
+    assert_eq!(priced["trial"]["currency"], "EUR");
+    assert!((priced["trial"]["cost_saved"]["value"].as_f64().unwrap() - saved * 0.25).abs() < 1e-6);
     let said = stdout(&ask(&["--constants", &constants]));
     assert!(said.contains(" EUR is saved."), "{said}");
 }
@@ -150,9 +154,8 @@ fn configuration_is_written_for_each_target() {
     // What the configuration stands for is beside it.
     assert!(read("NOTES.txt").contains("trailing maximum as chosen"), "{}", read("NOTES.txt"));
     // Slurm gets what it can hold, with its own row: each node times out by itself and some are left idle.
-    let output = plan(&site, &["--format", "json"]);
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let chosen = &policy(&answer, "slurm_conf")["chosen"];
+    let answer = answered(&plan(&site, &["--format", "json"]));
+    let chosen = &policy(pool(&answer), "slurm_conf")["chosen"];
     let idle_s = chosen["setting"]["slots"].as_u64().unwrap() * 600;
     assert!(diff.contains(&format!("+SuspendTime={idle_s}")), "{diff}");
     assert_eq!(answer["slurm_plan"]["pools"][0]["keep_idle"], chosen["setting"]["keep_idle"]);
@@ -160,8 +163,10 @@ fn configuration_is_written_for_each_target() {
     let notes = read("NOTES.txt");
     let quoted = notes.lines().find(|line| line.starts_with("slurm.conf puts each node to sleep")).unwrap();
     assert!(quoted.contains(&asleep), "{asleep}: {notes}");
-    let output = plan(&site, &["--emit", "slurm", "--emit-to", &folder]);
-    assert!(!output.status.success() && stderr(&output).contains("--against"), "{}", stderr(&output));
+    // What is advised is asked before the file to patch, and is told all the same.
+    let output = plan(&site, &["--emit", "slurm", "--emit-to", &site.folder.path("other")]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--against") && !stdout(&output).is_empty(), "{}", stderr(&output));
 }
 
 /// The sample's jobs run again on nodes that sleep: every plan beside all nodes on, for the same jobs.
@@ -169,17 +174,15 @@ fn configuration_is_written_for_each_target() {
 fn the_scheduler_runs_again_on_the_powered_nodes() {
     let folder = Folder::new();
     let cluster = folder.file("cluster.toml", "[[vc]]\nname = \"*\"\nnodes = 7\n");
-    let output = tracecast(&["plan", "power", "datasets/sample", "--cluster", &cluster, "--format", "json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let effects = answer["effects"].as_array().unwrap();
+    let answer = answered(&tracecast(&["plan", "power", "datasets/sample", "--site", &cluster, "--format", "json"]));
+    let effects = answer["trial"]["effects"].as_array().unwrap();
     let names: Vec<&str> = effects.iter().map(|effect| effect["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
         ["always on", "chosen beforehand", "trailing maximum + buffer", "timeout", "slurm.conf as emitted"]
     );
     // Each VC of the replay follows the rule that the answer says was chosen for it, and no other.
-    for vc in answer["vcs"].as_array().unwrap() {
+    for vc in answer["trial"]["vcs"].as_array().unwrap() {
         let followed = |effect: &Value| {
             let rules = effect["rules"].as_array().unwrap();
             rules.iter().find(|rule| rule["pool"] == vc["series"]).map(|rule| rule["setting"].clone())
@@ -188,7 +191,7 @@ fn the_scheduler_runs_again_on_the_powered_nodes() {
         let trailing = &policy(vc, "trailing_maximum")["chosen"]["setting"];
         assert_eq!(followed(&effects[2]).as_ref(), Some(trailing), "{}", vc["series"]);
     }
-    assert!(!answer["vcs"].as_array().unwrap().is_empty());
+    assert!(!answer["trial"]["vcs"].as_array().unwrap().is_empty());
     let of = |effect: &Value, key: &str| effect[key]["value"].as_f64().unwrap();
     assert_eq!((of(&effects[0], "energy_saved_kwh"), effects[0]["jobs"]["delayed"].as_u64()), (0.0, Some(0)));
     for effect in effects {
@@ -204,18 +207,16 @@ fn the_scheduler_runs_again_on_the_powered_nodes() {
         assert!(of(effect, "energy_saved_kwh") <= most * (1.0 + 1e-9), "{}", effect["name"]);
     }
     // The service and the boots that rules were chosen for hold in the replay, too.
-    let more = ["--service", "0,1", "--boot-slots", "2", "--format", "json"];
-    let output = tracecast(&[&["plan", "power", "datasets/sample", "--cluster", &cluster], &more[..]].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
-    let strict: Value = serde_json::from_slice(&output.stdout).unwrap();
-    for vc in strict["vcs"].as_array().unwrap() {
-        let rules = strict["effects"][1]["rules"].as_array().unwrap();
+    let more = ["--promise", "0,1", "--boot-slots", "2", "--format", "json"];
+    let strict = answered(&tracecast(&[&["plan", "power", "datasets/sample", "--site", &cluster], &more[..]].concat()));
+    for vc in strict["trial"]["vcs"].as_array().unwrap() {
+        let rules = strict["trial"]["effects"][1]["rules"].as_array().unwrap();
         let rule = rules.iter().find(|rule| rule["pool"] == vc["series"]).unwrap();
         assert_eq!(rule["setting"], vc["chosen"]["setting"]);
     }
-    assert_ne!(strict["effects"][1]["rules"], answer["effects"][1]["rules"]);
+    assert_ne!(strict["trial"]["effects"][1]["rules"], answer["trial"]["effects"][1]["rules"]);
     // Saving and wait of one sentence are those of one replay.
-    let said = flat(&tracecast(&["plan", "power", "datasets/sample", "--cluster", &cluster]));
+    let said = flat(&tracecast(&["plan", "power", "datasets/sample", "--site", &cluster]));
     let asleep = of(&effects[1], "nodes_asleep_mean");
     assert!(said.contains(&format!("run again under the rules chosen beforehand, {asleep:.1} of")), "{said}");
 }
@@ -235,32 +236,33 @@ fn prices(site: &Site, name: &str, price: impl Fn(u32, u32) -> f64) -> String {
 fn prices_count_by_their_level_and_from_the_past_alone() {
     let site = site();
     let chosen = |path: &str| -> Value {
-        let output = plan(&site, &["--eval-from", "2017-11-09", "--price", path, "--format", "json"]);
-        assert!(output.status.success(), "{}", stderr(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
+        answered(&plan(&site, &["--eval-from", "2017-11-09", "--price", path, "--format", "json"]))
     };
     let usual = |_: u32, hour: u32| if hour < 12 { 0.05 } else { 0.15 };
     let before = chosen(&prices(&site, "usual.csv", usual));
     // The evaluation begins at midnight in California.
     let later = |day: u32, hour: u32| if day < 10 { usual(day, hour) } else { 5.0 * usual(day, 23 - hour) };
     let after = chosen(&prices(&site, "later.csv", later));
-    assert_eq!(before["chosen"]["setting"], after["chosen"]["setting"]);
-    for (one, other) in before["policies"].as_array().unwrap().iter().zip(after["policies"].as_array().unwrap()) {
+    assert_eq!(pool(&before)["chosen"]["setting"], pool(&after)["chosen"]["setting"]);
+    for (one, other) in
+        pool(&before)["policies"].as_array().unwrap().iter().zip(pool(&after)["policies"].as_array().unwrap())
+    {
         assert_eq!(
             (&one["chosen"]["setting"], &one["chosen_before"]),
             (&other["chosen"]["setting"], &other["chosen_before"])
         );
     }
     // What was saved is paid as it came.
-    let money = |answer: &Value| answer["cost_saved"]["value"].as_f64().unwrap();
+    let money = |answer: &Value| answer["trial"]["cost_saved"]["value"].as_f64().unwrap();
     assert!(money(&after) > 2.0 * money(&before), "{} {}", money(&after), money(&before));
     // At 0.10 a kWh a slot of sleep of one node is worth 0.02, one that is short costs 2.67, as 131 slots of sleep: six nodes that sleep but for an hour a
     // day pay for the four that are short at its beginning (840 against 524 and four wakes). At a tenth of the price nothing does: all nodes stay on.
     let cheap = chosen(&prices(&site, "cheap.csv", |day, hour| 0.1 * usual(day, hour)));
-    let asleep = |answer: &Value| answer["chosen"]["nodes_asleep_mean"].as_f64().unwrap();
-    assert!(asleep(&before) > 1.0, "{}", before["chosen"]);
-    assert_eq!((asleep(&cheap), cheap["chosen"]["because"].as_str()), (0.0, Some("sleep_does_not_pay")));
-    assert_eq!(before["weighted_by"], "price");
+    let asleep = |answer: &Value| pool(answer)["chosen"]["nodes_asleep_mean"].as_f64().unwrap();
+    assert!(asleep(&before) > 1.0, "{}", pool(&before)["chosen"]);
+    assert_eq!((asleep(&cheap), pool(&cheap)["chosen"]["because"].as_str()), (0.0, Some("sleep_does_not_pay")));
+    assert_eq!((&before["verdict"], &cheap["verdict"]), (&"advised".into(), &"nothing_better".into()));
+    assert_eq!(before["trial"]["weighted_by"], "price");
 }
 
 /// The report begins with what was chosen beforehand; curves, read with hindsight, come later with how many settings they are the best of.
@@ -273,9 +275,8 @@ fn what_was_chosen_beforehand_comes_first() {
     assert!(first < at("What one gets who asks for a service beforehand"));
     assert!(at("Promised and delivered, a day") < at("What sleep costs in service, read with hindsight"));
     assert!(first < at("read off the curves with hindsight") && said.contains("Best of settings"));
-    let output = plan(&site(), &["--eval-from", "2017-11-09", "--format", "json"]);
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = answer["beforehand"].as_array().unwrap();
+    let answer = answered(&plan(&site(), &["--eval-from", "2017-11-09", "--format", "json"]));
+    let rows = pool(&answer)["beforehand"].as_array().unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["policy"].as_str().unwrap()).collect();
     for name in ["trailing_maximum", "timeout", "reach", "slurm_conf"] {
         assert!(names.contains(&name), "{names:?}");
@@ -315,10 +316,11 @@ fn jobs() -> String {
 fn the_headline_leads_with_what_the_trace_has() {
     let folder = Folder::new();
     let source = folder.file("sacct.txt", &jobs());
-    let output = tracecast(&["plan", "power", &source, "--format", "json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&answer["capacity_known"], &answer["vcs_as_they_stand"]), (&Value::Bool(false), &Value::Null));
+    let answer = answered(&tracecast(&["plan", "power", &source, "--format", "json"]));
+    assert_eq!(
+        (&answer["trial"]["capacity_known"], &answer["trial"]["vcs_as_they_stand"]),
+        (&Value::Bool(false), &Value::Null)
+    );
     let said = flat(&tracecast(&["plan", "power", &source]));
     assert!(said.contains("Nobody recorded how many nodes there are: if there were no more than"), "{said}");
     // The report says the same sentence.
@@ -331,12 +333,15 @@ fn the_headline_leads_with_what_the_trace_has() {
         stdout(&output)
     );
     // The sample says which nodes its VCs have: they lead, and pooling is said to be one.
-    let output = tracecast(&["plan", "power", "datasets/sample", "--format", "json"]);
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let vcs = &answer["vcs_as_they_stand"];
-    assert!(answer["capacity_known"] == true && vcs["vcs"].as_u64().unwrap() > 1, "{vcs}");
-    let sum: f64 =
-        answer["vcs"].as_array().unwrap().iter().map(|vc| vc["chosen"]["nodes_asleep_mean"].as_f64().unwrap()).sum();
+    let answer = answered(&tracecast(&["plan", "power", "datasets/sample", "--format", "json"]));
+    let vcs = &answer["trial"]["vcs_as_they_stand"];
+    assert!(answer["trial"]["capacity_known"] == true && vcs["vcs"].as_u64().unwrap() > 1, "{vcs}");
+    let sum: f64 = answer["trial"]["vcs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|vc| vc["chosen"]["nodes_asleep_mean"].as_f64().unwrap())
+        .sum();
     let value = |of: &Value| of["nodes_asleep_mean"]["value"].as_f64().unwrap();
     assert!((sum - value(&vcs["chosen"])).abs() < 1e-9, "{sum}");
     let said = flat(&tracecast(&["plan", "power", "datasets/sample"]));
@@ -367,7 +372,7 @@ fn what_cannot_be_planned_is_said() {
         (vec!["--constants", &bad], "off must be less"),
         (vec!["--constants", &odd], "idle"),
         (vec!["--gpus-per-node", "0"], "cannot be"),
-        (vec!["--service", "3"], "two numbers"),
+        (vec!["--promise", "3"], "two numbers"),
     ] {
         let output = plan(&site, &more);
         assert!(!output.status.success() && stderr(&output).contains(words), "{more:?}: {}", stderr(&output));

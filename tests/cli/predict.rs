@@ -1,4 +1,4 @@
-//! `tracecast train`, `predict`, `serve` and `backtest`, as a user meets them.
+//! `tracecast model train`, `model predict duration`, `serve` and `backtest`, as a user meets them.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -40,14 +40,14 @@ fn trained() -> Site {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &jobs(600));
     let model = folder.path("site.model");
-    let output = tracecast(&["train", "duration", &source, "--trees", "60", "--out", &model]);
+    let output = tracecast(&["model", "train", "duration", &source, "--trees", "60", "--out", &model]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("learned from 600 ended jobs"), "{}", stderr(&output));
     Site { folder, source, model }
 }
 
 fn predict(site: &Site, more: &[&str]) -> Output {
-    tracecast(&[&["predict", &site.source, "--model", &site.model], more].concat())
+    tracecast(&[&["model", "predict", "duration", &site.source, "--model", &site.model], more].concat())
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn waiting_jobs_are_predicted_in_every_form_and_simulate_reads_them() {
     let site = later;
     let file = site.folder.file("predictions.csv", &stdout(&output));
     let cluster = site.folder.file("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
-    let replay = ["simulate", &site.source, "--cluster", &cluster, "--order", "qssf", "--predictions", &file];
+    let replay = ["simulate", &site.source, "--site", &cluster, "--order", "qssf", "--predictions", &file];
     let output = tracecast(&replay);
     assert!(output.status.success(), "{}", stderr(&output));
 }
@@ -98,7 +98,8 @@ fn a_job_that_still_runs_is_expected_to_end_later() {
 fn the_model_is_the_same_whatever_the_number_of_threads() {
     let site = trained();
     let other = site.folder.path("other.model");
-    let output = tracecast(&["--threads", "1", "train", "duration", &site.source, "--trees", "60", "--out", &other]);
+    let output =
+        tracecast(&["--threads", "1", "model", "train", "duration", &site.source, "--trees", "60", "--out", &other]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(std::fs::read(&site.model).unwrap() == std::fs::read(&other).unwrap());
 }
@@ -116,7 +117,7 @@ fn files_for_slurm_prometheus_and_xgboost_are_written() {
     assert!(std::fs::read_to_string(&prom).unwrap().contains("tracecast_predicted_jobs{vc=\"va\"} 2\n"));
     let trees = site.folder.path("trees");
     let again = site.folder.path("again.model");
-    let train = ["train", "duration", &site.source, "--trees", "5", "--out", &again, "--xgboost", &trees];
+    let train = ["model", "train", "duration", &site.source, "--trees", "5", "--out", &again, "--xgboost", &trees];
     assert!(tracecast(&train).status.success());
     let text = std::fs::read_to_string(Path::new(&trees).join("p90.json")).unwrap();
     assert!(json(&text)["learner"]["gradient_booster"].is_object());
@@ -136,11 +137,11 @@ fn what_cannot_be_done_is_said() {
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
         assert!(stdout(&output).is_empty());
     };
-    refused(&["predict", &site.source, "--model", &damaged], 1, "SHA-256");
-    refused(&["predict", &site.source, "--model", &site.source], 1, "no model file");
-    refused(&["backtest", "duration", &site.source, "--models", "oracle"], 2, "running_mean");
+    refused(&["model", "predict", "duration", &site.source, "--model", &damaged], 1, "SHA-256");
+    refused(&["model", "predict", "duration", &site.source, "--model", &site.source], 1, "no model file");
+    refused(&["model", "backtest", "duration", &site.source, "--methods", "oracle"], 2, "running_mean");
     let few = site.folder.file("few.csv", JOBS);
-    refused(&["train", "duration", &few, "--out", &site.folder.path("few.model")], 5, "50 are the least");
+    refused(&["model", "train", "duration", &few, "--out", &site.folder.path("few.model")], 5, "50 are the least");
     let empty = site.folder.file("token", " \n");
     refused(&["serve", "--model", &site.model, "--token-file", &empty], 1, "token is empty");
 }
@@ -149,7 +150,8 @@ fn what_cannot_be_done_is_said() {
 fn the_back_test_names_every_model_and_chooses_one() {
     let site = trained();
     let models = "running_mean,weighted_mean,qssf,linear,survival,rank,boosted";
-    let arguments = ["backtest", "duration", &site.source, "--trees", "20", "--models", models, "--format", "json"];
+    let arguments =
+        ["model", "backtest", "duration", &site.source, "--trees", "20", "--methods", models, "--format", "json"];
     let output = tracecast(&arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
@@ -227,25 +229,12 @@ fn the_server_answers_those_with_the_token_learns_and_stops_when_told() {
 }
 
 #[test]
-fn help_of_predictors() {
-    for (name, arguments) in [
-        ("train_duration_help", vec!["train", "duration", "--help"]),
-        ("predict_help", vec!["predict", "--help"]),
-        ("serve_help", vec!["serve", "--help"]),
-        ("backtest_duration_help", vec!["backtest", "duration", "--help"]),
-    ] {
-        insta::assert_snapshot!(name, stdout(&tracecast(&arguments)));
-    }
-}
-
-/// Found by a newcomer: the queue that orders were tried in was strict, the sample's skips, and nothing told.
-#[test]
 fn the_replayed_queue_says_how_near_it_is_to_the_record() {
     let folder = Folder::new();
     let cluster = folder.file("sample.toml", &stdout(&tracecast(&["cluster", "datasets/sample"])));
     let ask = |scan: &str, format: &str| {
-        let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--models", "running_mean"];
-        let asked = ["backtest", "duration", "datasets/sample", "--cluster", &cluster, "--scan", scan];
+        let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--methods", "running_mean"];
+        let asked = ["model", "backtest", "duration", "datasets/sample", "--site", &cluster, "--scan", scan];
         tracecast(&[&asked[..], &window, &["--format", format, "--quiet"]].concat())
     };
     let fidelity = |scan: &str| json(&stdout(&ask(scan, "json")))["downstream"]["fidelity"].clone();
@@ -259,8 +248,8 @@ fn the_replayed_queue_says_how_near_it_is_to_the_record() {
         "{said}"
     );
     // Unnamed, it is the scan that repeats what was recorded before the window, as the notes say.
-    let unnamed = ["backtest", "duration", "datasets/sample", "--cluster", &cluster];
-    let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--models", "running_mean"];
+    let unnamed = ["model", "backtest", "duration", "datasets/sample", "--site", &cluster];
+    let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--methods", "running_mean"];
     let found = json(&stdout(&tracecast(&[&unnamed[..], &window, &["--format", "json", "--quiet"]].concat())));
     assert_eq!(found["downstream"], json(&stdout(&ask("skip", "json")))["downstream"]);
     let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
@@ -269,12 +258,13 @@ fn the_replayed_queue_says_how_near_it_is_to_the_record() {
     assert_eq!(ask("easy", "json").status.code(), Some(2));
 }
 
-/// Found by a newcomer: with --eval-from alone and simple models no order was chosen beforehand, and nothing said why.
+/// Regression test: with --eval-from alone and simple models no order was chosen beforehand, and
+/// nothing said why.
 #[test]
 fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
     let folder = Folder::new();
     let cluster = folder.file("sample.toml", &stdout(&tracecast(&["cluster", "datasets/sample"])));
-    let asked = ["backtest", "duration", "datasets/sample", "--cluster", &cluster, "--models", "running_mean"];
+    let asked = ["model", "backtest", "duration", "datasets/sample", "--site", &cluster, "--methods", "running_mean"];
     let ask = |window: &[&str]| {
         json(&stdout(&tracecast(&[&asked[..], window, &["--scan", "skip", "--format", "json", "--quiet"]].concat())))
     };
@@ -296,5 +286,66 @@ fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
         let found = ask(window);
         let none = found["downstream"]["outcomes"].as_array().unwrap().iter().all(|of| of["chosen_before"] != true);
         assert!(none && notes(&found).contains(why), "{why}: {}", notes(&found));
+    }
+}
+
+/// Later half of the jobs predicted from what had ended, and all models in one folder, which plans
+/// read.
+#[test]
+fn all_models_of_a_record_drive_a_plan() {
+    let folder = Folder::new();
+    // Job 50 runs for 200 hours.
+    let long = jobs(400).replace(
+        "50,ann,va,1,4,1,COMPLETED,2020-04-03 02:00:00,2020-04-03 02:00:00,2020-04-03 02:0",
+        "50,ann,va,1,4,1,COMPLETED,2020-04-03 02:00:00,2020-04-03 02:00:00,2020-04-11 10:0",
+    );
+    let source = folder.file("cluster_log.csv", &long);
+    let models = folder.path("models");
+    let output = tracecast(&["model", "train", &source, "--save", &models]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = stdout(&output);
+    let lines: Vec<&str> = table.lines().filter(|line| line.contains("not learned")).collect();
+    // No telemetry, no pairs and no spot.
+    assert_eq!(lines.len(), 3, "{table}");
+    let mut files: Vec<String> =
+        std::fs::read_dir(&models).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    assert_eq!(files, ["demand.model", "duration.csv", "duration.model"]);
+    let past = std::fs::read_to_string(folder.path("models/duration.csv")).unwrap();
+    let ids: Vec<u32> = past.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
+    // A job an hour: the later half begins with job 200. Job 50 was open then, and was not submitted then.
+    assert!((198..=202).contains(&ids[0]) && ids.last() == Some(&401), "{ids:?}");
+    assert_eq!(ids.len() as u32, 402 - ids[0]);
+    let cluster = folder.file("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 1\n");
+    let plan = |more: &[&str]| {
+        let output = tracecast(&[&["plan", "queues", &source, "--site", &cluster, "--format", "json"], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let predicted = |answer: &Value| {
+        let notes = answer["notes"].as_array().unwrap();
+        notes
+            .iter()
+            .filter_map(|note| note.as_str()?.strip_prefix("Predictions: "))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let driven = predicted(&plan(&["--models", &models]));
+    assert!(driven.len() == 1 && predicted(&plan(&[])).is_empty(), "{driven:?}");
+    // Another trace with the same identifiers is not the one of the predictions.
+    let other = folder.file("other.csv", &jobs(100).replace("2020-04-", "2020-03-"));
+    let arguments = ["plan", "queues", &other, "--site", &cluster, "--models", &models];
+    assert!(stderr(&tracecast(&arguments)).contains("predicts none"));
+    // A record too short for demand takes the models of the longer one away.
+    let short = folder.file("short.csv", &jobs(60));
+    assert!(tracecast(&["model", "train", &short, "--save", &models, "--force"]).status.success());
+    assert!(!std::path::Path::new(&folder.path("models/duration.csv")).exists());
+    for (arguments, what) in [
+        (&["plan", "queues", &source, "--site", &cluster, "--models", &folder.path("")][..], "duration.model"),
+        (&["model", "train", &source], "--save"),
+    ] {
+        let output = tracecast(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(what), "{}", stderr(&output));
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn schemas() -> Option<BTreeMap<(String, String), Yaml>> {
     Some(found)
 }
 
-/// What of `value` breaks `schema`, each with its place.
+/// Violations of `schema` in `value`, each with its place.
 fn broken(value: &Yaml, schema: &Yaml, at: &str, found: &mut Vec<String>) {
     let mut wrong = |what: String| found.push(format!("{at}: {what}"));
     let number = match value {
@@ -159,7 +159,7 @@ fn node_pools_of_a_job_are_as_karpenter_publishes_them() {
     let Some(schemas) = schemas() else { return };
     let folder = Folder::new();
     let (one, out) = (folder.file("us-east-1a_v100_1.json", &cloud::regular(16)), folder.path("tasks"));
-    let ask = ["plan", "cloud", &one, "--work", "12h", "--slack", "0.5", "--changeover", "0s", "--starts", "3"];
+    let ask = ["plan", "rent", "job", &one, "--work", "12h", "--slack", "0.5", "--changeover", "0s", "--starts", "3"];
     let rest = ["--need", "16", "--emit", "karpenter", "--emit-to", &out];
     let output = tracecast(&[&ask[..], &rest].concat());
     assert!(output.status.success(), "{}", stderr(&output));

@@ -1,4 +1,4 @@
-//! `simulate --quota`, as a user meets it: Kueue's quotas, and the queues of KAI and Volcano.
+//! `simulate --site quota`, as a user meets it: Kueue's quotas, and the queues of KAI and Volcano.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -31,7 +31,7 @@ fn what_was_lent_is_taken_back_as_the_quotas_say() {
         "compare.toml",
         "[[scenario]]\nname = \"stays\"\nquota = \"stays.yaml\"\n\n[[scenario]]\nname = \"taken\"\nquota = \"taken.yaml\"\n\n[[scenario]]\nname = \"pool\"\nscan = \"skip\"\n",
     );
-    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let found = data(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
     let wait = |metrics: &serde_json::Value, vc: &str| {
         let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
         of["wait_s"]["mean"].as_f64().unwrap()
@@ -55,7 +55,7 @@ fn queues_without_jobs_and_jobs_without_the_others_are_told() {
     let queues = folder
         .file("three.yaml", &(queues("stopPolicy: None") + &queues("stopPolicy: None").replace("name: v", "name: w")));
     let told = |rest: &[&str]| {
-        let asked = [&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--quota", &queues];
+        let asked = [&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--site", &format!("quota={queues}")];
         stdout(&quietly(&[&asked[..], rest].concat())).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let all = told(&[]);
@@ -95,8 +95,8 @@ fn the_sample_s_quotas_are_compared() {
     }
     let text = stdout(&quietly(&[
         "datasets/sample",
-        "--quota",
-        "datasets/clusters/sample_queues/borrow.yaml",
+        "--site",
+        "quota=datasets/clusters/sample_queues/borrow.yaml",
         "--section",
         "quotas",
     ]));
@@ -126,7 +126,7 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
     let output = tracecast(&plan);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    let under = &answer["held_out"]["under_kueue"];
+    let under = &answer["trial"]["under_kueue"];
     // The same sharing in the plan's own replay, which knows guarantees where Kueue has cohorts.
     let chosen = &answer["candidates"][usize::try_from(answer["chosen"].as_u64().unwrap()).unwrap()];
     let is_alone = |of: &&serde_json::Value| of["sharing"] == chosen["sharing"] && of["policy"] == answer["today"];
@@ -136,9 +136,9 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
     assert!((here / there - 1.0).abs() < 0.2, "{here} {there}");
     // The file is one that is read.
     let file = format!("{out}/kueue.yaml");
-    let found = data(&["datasets/sample", "--quota", &file, "--recorded", "fifo/skip"]);
+    let found = data(&["datasets/sample", "--site", &format!("quota={file}"), "--recorded", "fifo/skip"]);
     assert_eq!(found["metrics"]["quotas"].as_array().unwrap().len(), 6);
-    assert!(here < mean(&answer["held_out"]["static"]["mean_wait_s"]) / 2.0, "{under}");
+    assert!(here < mean(&answer["trial"]["static"]["mean_wait_s"]) / 2.0, "{under}");
     assert!(std::fs::read_to_string(&file).unwrap().contains("Replayed as Kueue admits jobs"));
 }
 
@@ -146,24 +146,24 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
 fn what_is_wrong_with_quotas_is_told() {
     let (folder, jobs, nodes) = site();
     let refused = |arguments: &[&str]| {
-        let output = quietly(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let output = quietly(&[&[&jobs, "--site", &nodes], arguments].concat());
         assert!(stdout(&output).is_empty());
         (output.status.code().unwrap(), stderr(&output))
     };
     let (code, message) = refused(&["--scan", "kueue"]);
-    assert!(code == 2 && message.contains("--quota"), "{code} {message}");
+    assert!(code == 2 && message.contains("--site quota"), "{code} {message}");
     let wrong = folder.file("wrong.yaml", &queues("queueingStrategy: Fifo"));
-    let (code, message) = refused(&["--quota", &wrong]);
+    let (code, message) = refused(&["--site", &format!("quota={wrong}")]);
     assert!(
         code == 1 && message.contains("wrong.yaml, line 1: ClusterQueue va") && message.contains("StrictFIFO"),
         "{code} {message}"
     );
     // As it would be read, va and vb were no cohort.
     let apart = folder.file("apart.yaml", &queues("stopPolicy: None").replace("cohortName:", "cohortNam:"));
-    let (code, message) = refused(&["--quota", &apart]);
+    let (code, message) = refused(&["--site", &format!("quota={apart}")]);
     assert!(code == 1 && message.contains("spec has no field `cohortNam`; there is cohortName"), "{code} {message}");
     let others = folder.file("others.yaml", &queues("stopPolicy: None").replace("name: va", "name: vc"));
-    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("quota={others}")]);
     // va is no ClusterQueue there: its job is left out, and that is said.
     assert_eq!(
         (found["subject"]["jobs"].as_u64(), found["subject"]["left_out"][0]["jobs"].as_u64()),
@@ -194,7 +194,7 @@ fn under_kai_s_queues_what_is_over_the_share_is_reclaimed() {
         "compare.toml",
         "[[scenario]]\nname = \"open\"\nquota = \"open.yaml\"\n\n[[scenario]]\nname = \"shut\"\nquota = \"shut.yaml\"\n\n[[scenario]]\nname = \"patient\"\nquota = \"patient.yaml\"\n",
     );
-    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let found = data(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
     let wait = |metrics: &serde_json::Value, vc: &str| {
         let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
         of["wait_s"]["mean"].as_f64().unwrap()
@@ -214,7 +214,13 @@ fn under_kai_s_queues_what_is_over_the_share_is_reclaimed() {
     // va starves for 90 of the 150 s, in which its 4 GPUs are with vb.
     assert!((of(0, "short_gpus") - 4.0 * 90.0 / 150.0).abs() < 0.05, "{queues:?}");
     assert!(of(1, "borrowed_gpus") > 2.0 && open["quotas"][1]["stopped"].as_u64() == Some(1), "{queues:?}");
-    let alone = quietly(&[&jobs, "--cluster", &nodes, "--quota", &folder.file("q.yaml", &fair_queues("-1", ""))]);
+    let alone = quietly(&[
+        &jobs,
+        "--site",
+        &nodes,
+        "--site",
+        &format!("quota={}", folder.file("q.yaml", &fair_queues("-1", ""))),
+    ]);
     let text = stdout(&alone);
     assert!(text.contains("fair shares of queues as KAI's") && text.contains("Fair share"), "{text}");
 }
@@ -246,12 +252,12 @@ fn site() -> (Folder, String, String) {
 fn refused(text: &str, arguments: &[&str]) -> (i32, String) {
     let (folder, jobs, nodes) = site();
     let file = folder.file("wrong.yaml", text);
-    let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
+    let output = quietly(&[&[&jobs, "--site", &nodes, "--site", &format!("quota={file}")], arguments].concat());
     assert!(stdout(&output).is_empty());
     (output.status.code().unwrap(), stderr(&output))
 }
 
-/// That a file of queues is refused with this code, in these words.
+/// Checks that a file of queues is refused with this code, in these words.
 fn told(text: &str, code: i32, words: &[&str]) {
     let (found, message) = refused(text, &[]);
     assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
@@ -277,7 +283,7 @@ fn planned(scheduler: &str) -> serde_json::Value {
     ];
     let output = tracecast(&plan);
     assert!(output.status.success(), "{}", stderr(&output));
-    data(&["datasets/sample", "--quota", &format!("{out}/{scheduler}.yaml"), "--recorded", "fifo/skip"])
+    data(&["datasets/sample", "--site", &format!("quota={out}/{scheduler}.yaml"), "--recorded", "fifo/skip"])
 }
 
 #[test]
@@ -308,12 +314,12 @@ fn what_is_wrong_with_kai_s_queues_is_told() {
     assert!(code == 2 && message.contains("`kai` needs the quotas"), "{code} {message}");
     // A VC without a queue, or with one above others, is left out and that is said; a queue without a limit runs nothing.
     let others = folder.file("others.yaml", &good.replace("{name: va}", "{name: vc}"));
-    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("quota={others}")]);
     let left = &found["subject"]["left_out"][0];
     assert_eq!((found["subject"]["jobs"].as_u64(), left["jobs"].as_u64()), (Some(2), Some(1)));
     assert!(left["reason"].as_str().unwrap().contains("no queue of the quotas"), "{left}");
     let shut = folder.file("shut.yaml", &good.replace("quota: 4, limit: -1", "quota: 4"));
-    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &shut]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("quota={shut}")]);
     assert!(found["subject"]["notes"].to_string().contains("run nothing: va, vb"), "{}", found["subject"]["notes"]);
 }
 
@@ -342,7 +348,7 @@ fn under_volcano_s_queues_what_is_beyond_is_reclaimed() {
     let scenario = |name: &str| format!("[[scenario]]\nname = \"{name}\"\nquota = \"{name}.yaml\"\n\n");
     let all = ["capacity", "weights", "stays", "capped"].map(scenario).concat();
     let compare = folder.file("compare.toml", &all);
-    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let found = data(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
     let wait = |metrics: &serde_json::Value, vc: &str| {
         let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
         of["wait_s"]["mean"].as_f64().unwrap()
@@ -362,7 +368,7 @@ fn under_volcano_s_queues_what_is_beyond_is_reclaimed() {
     assert!((of(1, "overused_ratio") - 99.0 / 150.0).abs() < 0.02 && of(0, "overused_ratio") == 0.0, "{stays}");
     assert!(of(1, "borrowed_gpus") > 2.0);
     let file = folder.file("q.yaml", &volcano_queues(deserved, "capacity", "allocate"));
-    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--quota", &file]));
+    let text = stdout(&quietly(&[&jobs, "--site", &nodes, "--site", &format!("quota={file}")]));
     let said = ["what queues deserve as Volcano's", "vb was overused most", "va starved most", "vb borrowed most"];
     assert!(said.iter().all(|said| text.contains(said)), "{text}");
 }
@@ -414,7 +420,7 @@ fn what_is_wrong_with_volcano_s_queues_is_told() {
     assert!(code == 2 && message.contains("`volcano` needs the quotas"), "{code} {message}");
     // A VC without a queue is left out, and that is said.
     let others = folder.file("others.yaml", &good.replace("{name: va}", "{name: vc}"));
-    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
+    let found = data(&[&jobs, "--site", &nodes, "--site", &format!("quota={others}")]);
     let left = &found["subject"]["left_out"][0];
     assert_eq!((found["subject"]["jobs"].as_u64(), left["jobs"].as_u64()), (Some(2), Some(1)));
     assert!(left["reason"].as_str().unwrap().contains("no queue of the quotas"), "{left}");
@@ -440,7 +446,7 @@ c,uc,va,8,4,1,COMPLETED,2020-04-01 00:00:20,2020-04-01 00:02:30,2020-04-01 00:03
     let asks = "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}";
     let run = |name: &str, scope: &str| {
         let quota = folder.file(name, &queue(scope));
-        data(&[&jobs, "--cluster", &nodes, "--scheduler", "kueue", "--quota", &quota])
+        data(&[&jobs, "--site", &nodes, "--scheduler", "kueue", "--site", &format!("quota={quota}")])
     };
     let told = |answer: &serde_json::Value| answer["subject"]["notes"].to_string();
     let mean = |answer: &serde_json::Value| {

@@ -22,7 +22,7 @@ fn text(html: &str) -> String {
     out
 }
 
-/// What stands between two marks, the first time.
+/// Text between two marks, the first time they occur.
 fn between<'h>(html: &'h str, from: &str, to: &str) -> &'h str {
     let begin = html.find(from).unwrap_or_else(|| panic!("no {from} in the page"));
     let rest = &html[begin..];
@@ -115,7 +115,7 @@ fn the_report_is_the_same_on_one_thread() {
     assert!(page("1") == page("3"));
 }
 
-/// Where nothing waits, fails or is measured, nothing is recommended, and the page says so.
+/// A report where nothing waits, fails or is measured recommends nothing, and says so.
 #[test]
 fn where_nothing_is_worth_changing_the_report_says_so() {
     let folder = Folder::new();
@@ -134,7 +134,7 @@ fn where_nothing_is_worth_changing_the_report_says_so() {
     assert!(output.status.success(), "{}", stderr(&output));
     let html = std::fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
     let changes = between(&html, "id=\"what-to-change\"", "id=\"what-we-found\"");
-    // Found by a newcomer: "nothing is worth changing", where nothing could be judged.
+    // Regression: "nothing is worth changing", where nothing could be judged.
     let judged = changes.contains("Nothing could be judged") || changes.contains("Nothing that could be judged");
     assert!(judged && !changes.contains("Nothing is worth changing"), "{changes}");
     let why = "queues: shared nodes and another order (The trace does not allow it: the source does not say how many GPUs its VCs have";
@@ -144,7 +144,7 @@ fn where_nothing_is_worth_changing_the_report_says_so() {
     assert!(data["left_alone"].as_array().is_some_and(|left| left.len() >= 3), "{}", data["left_alone"]);
 }
 
-/// Found by a newcomer: a command that a report gave failed, and left out how the source had been read.
+/// Regression test: a command that a report gave failed, and left out how the source had been read.
 #[test]
 fn commands_that_a_report_gives_are_commands() {
     let folder = Folder::new();
@@ -197,10 +197,10 @@ fn the_report_says_what_the_plans_say() {
     assert!(sure.is_sorted_by_key(rank), "{sure:?}");
     // What takes more than a record is named with its command, and is not said to be judged.
     let unasked = of("left_alone", "what", "What to rent");
-    assert!(unasked["judged"] == false && unasked["why"].as_str().unwrap().contains("plan fleet datasets/sample"));
+    assert!(unasked["judged"] == false && unasked["why"].as_str().unwrap().contains("plan rent fleet datasets/sample"));
 }
 
-/// Found by a newcomer: traces of 2017 and of 2024 were described as one.
+/// Regression test: traces of 2017 and of 2024 were described as one.
 #[test]
 fn sources_of_other_years_are_not_one_cluster() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Every JSON that a run writes is what its published schema says: each is made here on a trace and held against it.
+//! JSON of every run against its published schema: each is made here on a trace and validated.
 //!
 //! The checker knows the keywords that our schemas use, and fails on any other, so that it cannot pass over what it does not
 //! understand. It is stricter than JSON Schema in one thing: a property that the schema does not describe is a mistake, as
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// What is wrong with `value`, empty if it is as `schema` says; `root` holds the definitions.
+/// Violations of `schema` in `value`; empty if there are none; `root` holds the definitions.
 fn wrong(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = open(root, schema, value, at);
     if let Some(object) = value.as_object()
@@ -49,7 +49,8 @@ fn target<'a>(root: &'a Value, path: &Value) -> &'a Value {
     &root["$defs"][name]
 }
 
-/// As [`wrong`], while properties that are not described pass: the other parts of a schema may describe them.
+/// Violations of `schema` in `value`, where properties that are not described pass: the other parts
+/// of a schema may describe them.
 fn open(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     let Some(schema) = schema.as_object() else {
         // `true` allows anything.
@@ -172,7 +173,7 @@ fn short(value: &Value) -> String {
 }
 
 /// Holds `text` against the schema that `tracecast schema OF` prints.
-fn check(of: &str, text: &str) {
+pub(super) fn check(of: &str, text: &str) {
     let schema = json(&stdout(&tracecast(&["schema", of])));
     let found = wrong(&schema, &schema, &json(text), of);
     assert!(found.is_empty(), "{} things are not as the schema says:\n{}", found.len(), found.join("\n"));
@@ -237,7 +238,7 @@ fn replays() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &window::hourly());
     let cluster = folder.file("nodes.toml", NODES);
-    let asked = ["simulate", &source, "--cluster", &cluster, "--format", "json"];
+    let asked = ["simulate", &source, "--site", &cluster, "--format", "json"];
     checked("simulate", &asked);
     checked("simulate", &[&asked[..], &["--compare", "fifo,qssf,sjf", "--from", "2020-04-05"]].concat());
     checked("simulate", &["simulate", SAMPLE, "--to", "2024-03-04", "--format", "json"]);
@@ -249,7 +250,7 @@ fn plans() {
     let source = folder.file("cluster_log.csv", &window::hourly());
     let cluster = folder.file("nodes.toml", NODES);
     let asked = ["plan", "power", &source, "--slot", "1h", "--format", "json"];
-    checked("plan-power", &[&asked[..], &["--by-vc", "--cluster", &cluster, "--service", "5,50"]].concat());
+    checked("plan-power", &[&asked[..], &["--by-vc", "--site", &cluster, "--promise", "5,50"]].concat());
     let counts = folder.file("node_counts.csv", &plan::counts());
     checked("plan-power", &["plan", "power", &counts, "--slot", "1h", "--format", "json"]);
 }
@@ -260,65 +261,67 @@ fn backtests_and_forecasts() {
     let source = folder.file("cluster_log.csv", &demand::jobs(500));
     let cluster = folder.file("nodes.toml", NODES);
     let small = ["--trees", "10", "--format", "json"];
-    let models = ["--models", "running_mean,boosted", "--cluster", &cluster, "--eval-from", "2020-04-18"];
+    let models = ["--methods", "running_mean,boosted", "--site", &cluster, "--eval-from", "2020-04-18"];
     let spot = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let job = [spot.as_str(), "--work", "12h", "--starts", "2", "--format", "json"];
-    checked("backtest-cloud", &[&["backtest", "cloud"], &job[..]].concat());
-    checked("backtest-spot", &["backtest", "spot", &spot, "--hours", "1,6", "--format", "json"]);
+    checked("plan-rent-job-test", &[&["plan", "rent", "job", "--test"], &job[..]].concat());
+    checked("model-backtest-spot", &["model", "backtest", "spot", &spot, "--hours", "1,6", "--format", "json"]);
     let spots = folder.path("spot.tcm");
-    let learned = tracecast(&["train", "spot", &spot, "--out", &spots]);
+    let learned = tracecast(&["model", "train", "spot", &spot, "--out", &spots]);
     assert!(learned.status.success(), "{}", stderr(&learned));
-    checked("predict-spot", &["predict", "spot", "--model", &spots, "--format", "json"]);
+    checked("model-predict-spot", &["model", "predict", "spot", "--model", &spots, "--format", "json"]);
     let drawn = allocation::drawn(&folder);
     let drawn: Vec<&str> = drawn.iter().map(String::as_str).chain(["--seeds", "2", "--format", "json"]).collect();
-    checked("backtest-allocation", &drawn);
-    checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
-    checked("plan-burst", &[&burst::SAMPLE[..], &["--format", "json"]].concat());
+    checked("plan-allocation", &drawn);
+    checked("plan-rent-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
+    checked("plan-rent-burst", &[&burst::SAMPLE[..], &["--format", "json"]].concat());
     checked("plan-defer", &[&defer::SAMPLE[..], &["--format", "json"]].concat());
     let asked = serving::asked(&folder);
     let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();
     checked("plan-serving", &words);
     checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
     checked(
-        "plan-capacity",
-        &["plan", "capacity", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--format", "json"],
+        "plan-nodes",
+        &["plan", "nodes", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--format", "json"],
     );
-    checked("plan-cloud", &[&["plan", "cloud", "--slack", "0.8"], &job[..]].concat());
-    checked("backtest-duration", &[&["backtest", "duration", &source], &small[..], &models].concat());
+    checked("plan-rent-job", &[&["plan", "rent", "job", "--slack", "0.8"], &job[..]].concat());
+    checked("model-backtest-duration", &[&["model", "backtest", "duration", &source], &small[..], &models].concat());
     let slots = ["--slot", "1h", "--horizon", "4"];
-    checked("backtest-demand", &[&["backtest", "demand", &source], &small[..], &slots].concat());
+    checked("model-backtest-demand", &[&["model", "backtest", "demand", &source], &small[..], &slots].concat());
     let pairs = folder.file("pairs.csv", &interference::pairs());
-    checked("backtest-interference", &["backtest", "interference", &pairs, "--format", "json"]);
-    checked("backtest-utilisation", &["backtest", "utilisation", "datasets/sample", "--format", "json"]);
+    checked("model-backtest-interference", &["model", "backtest", "interference", &pairs, "--format", "json"]);
+    checked("model-backtest-utilisation", &["model", "backtest", "utilisation", "datasets/sample", "--format", "json"]);
     let known = folder.file("known.csv", &utilisation::profiles());
-    checked("backtest-utilisation", &["backtest", "utilisation", &known, "--format", "json"]);
+    checked("model-backtest-utilisation", &["model", "backtest", "utilisation", &known, "--format", "json"]);
     let new = utilisation::new_types(&folder);
-    let asked = ["predict", "utilisation", &known, "--jobs", &new, "--format", "json"];
-    checked("predict-utilisation", &asked);
+    let asked = ["model", "predict", "utilisation", &known, "--jobs", &new, "--format", "json"];
+    checked("model-predict-utilisation", &asked);
     let [jobs, readings] = utilisation::queue(&folder);
-    checked("predict-utilisation", &["predict", "utilisation", &jobs, &readings, "--format", "json"]);
+    checked("model-predict-utilisation", &["model", "predict", "utilisation", &jobs, &readings, "--format", "json"]);
     let (measured, profiles) = sharing::measured(&folder);
     let (shared, named) = (
         ["--pairs", &measured, "--profiles", &profiles, "--gpus", "6", "--format", "json"],
         sharing::named_jobs(&folder),
     );
-    checked("plan-sharing", &[&["plan", "sharing", &named], &shared[..]].concat());
+    checked("plan-share-couples", &[&["plan", "share", "couples", &named], &shared[..]].concat());
     checked("simulate-sharing", &[&["simulate", &named, "--share", "all"], &shared[..]].concat());
     let sliced = mig::asked(&folder);
     let words: Vec<&str> = sliced.iter().map(String::as_str).chain(["--format", "json"]).collect();
-    checked("plan-mig", &words);
+    checked("plan-share-mig", &words);
     let model = folder.path("share.tcm");
-    let learned = tracecast(&["train", "interference", &measured, "--profiles", &profiles, "--out", &model]);
+    let learned = tracecast(&["model", "train", "interference", &measured, "--profiles", &profiles, "--out", &model]);
     assert!(learned.status.success(), "{}", stderr(&learned));
     let asked = ["--model", &model, "--gpu-type", "v100", "m0 (batch size 16)", "new", "--format", "json"];
-    checked("predict-interference", &[&["predict", "interference"], &asked[..]].concat());
+    checked("model-predict-interference", &[&["model", "predict", "interference"], &asked[..]].concat());
     let (demand, duration) = (folder.path("demand"), folder.path("duration"));
-    let trained = tracecast(&[&["train", "demand", &source, "--trees", "10", "--out", &demand], &slots[..]].concat());
+    let trained =
+        tracecast(&[&["model", "train", "demand", &source, "--trees", "10", "--out", &demand], &slots[..]].concat());
     assert!(trained.status.success(), "{}", stderr(&trained));
-    checked("demand-forecast", &["forecast", "--model", &demand, "--format", "json"]);
-    let learned = tracecast(&["train", "duration", &source, "--to", "2020-04-15", "--trees", "10", "--out", &duration]);
+    checked("model-predict-demand", &["model", "predict", "demand", "--model", &demand, "--format", "json"]);
+    let learned =
+        tracecast(&["model", "train", "duration", &source, "--to", "2020-04-15", "--trees", "10", "--out", &duration]);
     assert!(learned.status.success(), "{}", stderr(&learned));
-    let predicted = tracecast(&["predict", &source, "--model", &duration, "--format", "jsonl"]);
+    let predicted = tracecast(&["model", "predict", "duration", &source, "--model", &duration, "--format", "jsonl"]);
     let lines = stdout(&predicted);
     assert!(lines.lines().count() > 10, "{}", stderr(&predicted));
     for line in lines.lines().take(10) {

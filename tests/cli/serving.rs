@@ -27,7 +27,7 @@ pub(crate) fn asked(folder: &Folder) -> Vec<String> {
     let example = std::fs::read_to_string(root().join("datasets/services/example.toml")).unwrap();
     let table = folder.file("service.toml", &example.replace("\"90s\"", "\"30s\""));
     let log = folder.file("requests.csv", &log());
-    let words = ["plan", "serving", &log, "--service", &table, "--prices", "datasets/offers/example.toml"];
+    let words = ["plan", "serving", &log, "--service", &table, "--offers", "datasets/offers/example.toml"];
     let more = ["--target", "ttft=6s,tpot=200ms,share=0.95", "--quiet"];
     words.iter().chain(&more).map(|word| (*word).to_owned()).collect()
 }
@@ -119,7 +119,7 @@ fn the_answer_as_text() {
     folder.file("offers.toml", &offers);
     // In the folder, so that no path of it is in the answer.
     let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
-        .args(["plan", "serving", "requests.csv", "--service", "service.toml", "--prices", "offers.toml"])
+        .args(["plan", "serving", "requests.csv", "--service", "service.toml", "--offers", "offers.toml"])
         .args(["--target", "ttft=6s,tpot=200ms,share=0.95", "--quiet"])
         .current_dir(folder.path(""))
         .env("NO_COLOR", "1")
@@ -176,8 +176,8 @@ fn spot_stands_behind_on_demand() {
         3.75 * spot["later"]["on_demand_h"].as_f64().unwrap() + 1.375 * spot["later"]["spot_h"].as_f64().unwrap();
     assert!((cost - spot["later"]["cost"].as_f64().unwrap()).abs() < 1e-9);
     // Hindsight knows on-demand alone, which is no measure of a setting on spot; nor is a commitment of it.
-    let hindsight = by.iter().find(|row| row["id"] == "hindsight").unwrap();
-    assert!(hindsight["words"].as_str().unwrap().ends_with("on demand only"), "{hindsight}");
+    let oracle = by.iter().find(|row| row["id"] == "hindsight").unwrap();
+    assert!(oracle["words"].as_str().unwrap().ends_with("on demand only"), "{oracle}");
     let always = folder.file(
         "always.json",
         &format!("{{\"metadata\": {{\"gap_seconds\": 60}}, \"data\": [{}]}}", vec!["9"; 40].join(", ")),
@@ -256,9 +256,9 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&[&log], 2).contains("--service"));
     assert!(said(&[&log, "--service", &table, "--target", "p99=1s"], 2).contains("ttft=2s,tpot=100ms,share=0.95"));
     assert!(said(&[&log, "--service", &table, "--slot", "10ms"], 2).contains("from 1s to 1h"));
-    assert!(said(&[&log, "--service", &table, "--spot", "x.json"], 2).contains("--prices"));
+    assert!(said(&[&log, "--service", &table, "--spot", "x.json"], 2).contains("--offers"));
     assert!(said(&[&log, "--service", &table, "--eval-from", "2020-01-01"], 2).contains("no date is in it"));
-    assert!(said(&[&log, "--service", &table, "--model", "none"], 5).contains("no request"));
+    assert!(said(&[&log, "--service", &table, "--model-name", "none"], 5).contains("no request"));
     let wrong =
         folder.file("wrong.toml", &std::fs::read_to_string(&table).unwrap().replace("max_batch = 48", "max_batch = 0"));
     assert!(said(&[&log, "--service", &wrong], 1).contains("max_batch is 0; write the most sequences"));
@@ -266,7 +266,7 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&[&log, "--service", &small], 5).contains("no request fits into the 100 tokens"));
     let elsewhere = folder.file("else.toml", &std::fs::read_to_string(&table).unwrap().replace("example.8a100", "p9"));
     assert!(
-        said(&[&log, "--service", &elsewhere, "--prices", "datasets/offers/example.toml"], 1)
+        said(&[&log, "--service", &elsewhere, "--offers", "datasets/offers/example.toml"], 1)
             .contains("offer is `p9`, and datasets/offers/example.toml has no such instance; there are example.8a100")
     );
     let few = folder.file("few.csv", "time,input_tokens,output_tokens\n0,1,1\n9,1,1\nsoon,1,1\n");

@@ -1,4 +1,5 @@
-//! `train interference`, `predict interference` and `plan sharing`, as a user meets them.
+//! `model train interference`, `model predict interference` and `plan share couples`, as a user
+//! meets them.
 
 use serde_json::Value;
 use tracecast_tests::pairs;
@@ -10,7 +11,8 @@ pub(super) fn measured(folder: &Folder) -> (String, String) {
     measured_on(folder, "v100", 0.45, "")
 }
 
-/// The same on a GPU type on which jobs slow each other so much, in files whose names begin so.
+/// Files of measurements and profiles on a GPU type with this slope of slowdowns; their names begin
+/// with `file`.
 fn measured_on(folder: &Folder, gpu_type: &str, slope: f64, file: &str) -> (String, String) {
     let (measured, profiles) = pairs::measured_on(gpu_type, slope);
     (folder.file(&format!("{file}pairs.csv"), &measured), folder.file(&format!("{file}profiles.csv"), &profiles))
@@ -31,11 +33,13 @@ fn what_to_measure_of_a_new_job_type_first() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
     let model = folder.path("share.tcm");
-    let trained = tracecast(&["train", "interference", &pairs, "--profiles", &profiles, "--out", &model, "--quiet"]);
+    let trained =
+        tracecast(&["model", "train", "interference", &pairs, "--profiles", &profiles, "--out", &model, "--quiet"]);
     assert!(trained.status.success(), "{}", stderr(&trained));
     let ask = |more: &[&str]| {
         tracecast(
-            &[&["predict", "interference", "--model", &model, "--gpu-type", "V100", "--quiet"][..], more].concat(),
+            &[&["model", "predict", "interference", "--model", &model, "--gpu-type", "V100", "--quiet"][..], more]
+                .concat(),
         )
     };
     let found = json(&stdout(&ask(&["--to-measure", "3", "--format", "json", "m9 (batch size 8)"])));
@@ -78,8 +82,18 @@ fn what_to_measure_of_a_new_job_type_first() {
         let output = ask(more);
         assert_eq!(output.status.code(), Some(code), "{more:?}: {}", stderr(&output));
     }
-    let elsewhere =
-        tracecast(&["predict", "interference", "--model", &model, "--gpu-type", "h100", "--to-measure", "2", "a"]);
+    let elsewhere = tracecast(&[
+        "model",
+        "predict",
+        "interference",
+        "--model",
+        &model,
+        "--gpu-type",
+        "h100",
+        "--to-measure",
+        "2",
+        "a",
+    ]);
     assert!(
         elsewhere.status.code() == Some(5) && stderr(&elsewhere).contains("the model knows v100"),
         "{}",
@@ -110,11 +124,11 @@ fn several_jobs_on_one_gpu_slices_and_gpu_types_that_were_not_measured() {
     let (steps, slice_profiles) = on_slices(&folder);
     let model = folder.path("share.tcm");
     let with = ["--slices", &steps, "--slice-profiles", &slice_profiles];
-    let train = ["train", "interference", &pairs, "--profiles", &profiles, "--out", &model];
+    let train = ["model", "train", "interference", &pairs, "--profiles", &profiles, "--out", &model];
     let trained = tracecast(&[&train[..], &with].concat());
     assert!(trained.status.success(), "{}", stderr(&trained));
     assert!(stderr(&trained).contains("20 speeds on 3 slices of a100"), "{}", stderr(&trained));
-    let ask = |more: &[&str]| tracecast(&[&["predict", "interference", "--model", &model], more].concat());
+    let ask = |more: &[&str]| tracecast(&[&["model", "predict", "interference", "--model", &model], more].concat());
     // Three together: slower than in twos, and the answer says what it is composed from.
     let three = ["m0 (batch size 16)", "m1 (batch size 16)", "m2 (batch size 16)"];
     let together = ["--gpu-type", "v100", "--together"];
@@ -171,15 +185,17 @@ fn several_jobs_on_one_gpu_slices_and_gpu_types_that_were_not_measured() {
         assert!(output.status.code() == Some(2) && stderr(&output).contains(told), "{more:?}: {}", stderr(&output));
     }
     let plain = folder.path("plain.tcm");
-    let trained = tracecast(&["train", "interference", &pairs, "--profiles", &profiles, "--out", &plain]);
+    let trained = tracecast(&["model", "train", "interference", &pairs, "--profiles", &profiles, "--out", &plain]);
     assert!(trained.status.success(), "{}", stderr(&trained));
-    let output = tracecast(&["predict", "interference", "--model", &plain, "--gpu-type", "v100", "--slices", "a"]);
+    let output =
+        tracecast(&["model", "predict", "interference", "--model", &plain, "--gpu-type", "v100", "--slices", "a"]);
     assert!(
         output.status.code() == Some(2) && stderr(&output).contains("train one with --slices"),
         "{}",
         stderr(&output)
     );
-    let none = tracecast(&["train", "interference", &pairs, "--slices", &steps, "--out", &folder.path("no.tcm")]);
+    let none =
+        tracecast(&["model", "train", "interference", &pairs, "--slices", &steps, "--out", &folder.path("no.tcm")]);
     assert!(none.status.code() == Some(2) && stderr(&none).contains("--slice-profiles"), "{}", stderr(&none));
 }
 
@@ -218,16 +234,16 @@ fn a_model_is_saved_and_answers() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
     let model = folder.path("share.tcm");
-    let trained = tracecast(&["train", "interference", &pairs, "--profiles", &profiles, "--out", &model]);
+    let trained = tracecast(&["model", "train", "interference", &pairs, "--profiles", &profiles, "--out", &model]);
     assert!(trained.status.success(), "{}", stderr(&trained));
     assert!(stderr(&trained).contains("55 pairs of 10 job types on 1 GPU type"), "{}", stderr(&trained));
-    let ask = |more: &[&str]| tracecast(&[&["predict", "interference", "--model", &model], more].concat());
+    let ask = |more: &[&str]| tracecast(&[&["model", "predict", "interference", "--model", &model], more].concat());
     // Heavy, unknown, light: the light one comes first.
     let running = ["m1 (batch size 32)", "of nobody", "m0 (batch size 16)"];
     let output = ask(&[&["--gpu-type", "v100", "m4 (batch size 16)"], &running[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
-    assert_eq!(answer["schema"], "predict-interference/1");
+    assert_eq!(answer["schema"], "model-predict-interference/1");
     assert_eq!((answer["trained"]["pairs"].as_u64(), answer["trained"]["did_not_fit"].as_u64()), (Some(55), Some(1)));
     let first = &answer["pairs"][0];
     assert_eq!(
@@ -245,7 +261,7 @@ fn a_model_is_saved_and_answers() {
     assert!(text.contains("No pair of job type of nobody") && text.contains("no family measured"), "{text}");
     let couples = "gpu_type,job_a,job_b,sm_util_pct_a\nv100,m0 (batch size 16),new,10\nv100,m0 (batch size 16),new,90\nh900,a,b,\n";
     let asked = folder.file("couples.csv", couples);
-    let rows = stdout(&ask(&["--pairs", &asked, "--format", "csv"]));
+    let rows = stdout(&ask(&["--couples", &asked, "--format", "csv"]));
     let cells: Vec<Vec<&str>> = rows.lines().map(|line| line.split(',').collect()).collect();
     let number = |row: usize, column: &str| -> f64 {
         let at = cells[0].iter().position(|name| *name == column).unwrap();
@@ -271,11 +287,8 @@ fn a_model_is_saved_and_answers() {
         let output = ask(more);
         assert!(output.status.code() == Some(2) && stderr(&output).contains(told), "{more:?}: {}", stderr(&output));
     }
-    let other = tracecast(&["predict", "interference", "--model", &pairs, "--gpu-type", "v100", "a", "b"]);
+    let other = tracecast(&["model", "predict", "interference", "--model", &pairs, "--gpu-type", "v100", "a", "b"]);
     assert!(!other.status.success() && stderr(&other).contains("model file"), "{}", stderr(&other));
-    // Predictions of run times are asked for as before.
-    let none = tracecast(&["predict"]);
-    assert!(none.status.code() == Some(2) && stderr(&none).contains("--model"), "{}", stderr(&none));
 }
 
 #[test]
@@ -283,8 +296,20 @@ fn sharing_is_planned_tested_and_written_down() {
     let folder = Folder::new();
     let (pairs, profiles) = measured(&folder);
     let (out, jobs) = (folder.path("sharing"), named_jobs(&folder));
-    let plan =
-        ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--quiet", "--force"];
+    let plan = [
+        "plan",
+        "share",
+        "couples",
+        &jobs,
+        "--pairs",
+        &pairs,
+        "--profiles",
+        &profiles,
+        "--slo",
+        "2",
+        "--quiet",
+        "--force",
+    ];
     let asked = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -293,7 +318,7 @@ fn sharing_is_planned_tested_and_written_down() {
     let text = asked(&["--gpus", "6", "--emit", "slurm,kubernetes", "--emit-to", &out, "--format", "json"]);
     let answer = json(&text);
     let found = &answer["plans"][0];
-    assert_eq!((answer["schema"].as_str(), found["gpu_type"].as_str()), (Some("plan-sharing/1"), Some("v100")));
+    assert_eq!((answer["schema"].as_str(), found["gpu_type"].as_str()), (Some("plan-share-couples/2"), Some("v100")));
     let tried = found["tried"].as_array().unwrap();
     let names: Vec<&str> = tried.iter().map(|of| of["policy"].as_str().unwrap()).collect();
     let wanted = [
@@ -317,14 +342,20 @@ fn sharing_is_planned_tested_and_written_down() {
     let delay = |name: &str| of(name)["later"]["mean_delay_s"].as_f64().unwrap();
     // On so few GPUs jobs wait, and sharing helps.
     assert_eq!((found["drawn_types"].as_u64(), found["named_gpu_time"].as_f64()), (Some(0), Some(1.0)));
-    assert!(delay("forecast") < delay("exclusive") && found["followed"] == true, "{}", found["why_not"]);
+    assert!(delay("forecast") < delay("exclusive") && found["verdict"] == "advised", "{}", found["why_not"]);
     assert!(of("forecast")["later"]["slowdown90"].as_f64().unwrap() <= 2.0);
     // What is recommended is what Slurm can be set to: the rule in one class.
     let set = |how: &str| tried.iter().find(|of| of["how"] == how).unwrap();
     assert_eq!(found["recommendation"]["effects"][0]["change"], set("one_class")["mean_delay_change_s"]["value"]);
     assert_eq!(of("exclusive")["later"]["shared"].as_f64(), Some(0.0));
     assert!(of("forecast")["gpus_instead"].as_u64().unwrap() < 6);
-    assert_eq!(found["recommendation"]["plan"], "sharing");
+    // The answer leads with the one type.
+    assert_eq!((&answer["verdict"], &answer["action"]), (&found["verdict"], &found["action"]));
+    assert_eq!(answer["recommendation"]["effects"], found["recommendation"]["effects"]);
+    assert_eq!(
+        (answer["recommendation"]["plan"].as_str(), answer["assurance"]["confidence"].as_str()),
+        (Some("share couples"), Some("medium"))
+    );
     let classes = found["classes"].as_array().unwrap();
     assert!(!classes.is_empty());
     // Where each class has GPUs of its own, all are given out; one class may share any.
@@ -406,8 +437,8 @@ fn sharing_is_planned_tested_and_written_down() {
     // Who watches is told so.
     let watched = json(&asked(&["--gpus", "6", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
     assert_eq!(
-        (watched["plans"][0]["rule"].as_str(), watched["plans"][0]["followed"].as_bool()),
-        (Some("forecast_trial"), Some(true))
+        (watched["plans"][0]["rule"].as_str(), watched["plans"][0]["verdict"].as_str()),
+        (Some("forecast_trial"), Some("advised"))
     );
     let conf = read("slurm-sharing.conf");
     for said in ["needs somebody who watches", "no more than one alone", "write a checkpoint"] {
@@ -418,21 +449,27 @@ fn sharing_is_planned_tested_and_written_down() {
     let few = ["--gpus", "4000", "--emit", "slurm", "--emit-to", &none];
     let idle = json(&asked(&[&few[..], &["--format", "json"]].concat()));
     let refused = &idle["plans"][0];
-    assert_eq!(refused["followed"], false);
+    assert_eq!(
+        (refused["verdict"].as_str(), idle["verdict"].as_str()),
+        (Some("nothing_better"), Some("nothing_better"))
+    );
+    assert!(idle["recommendation"].is_null() && idle["assurance"]["confidence"] == "medium", "{idle}");
     assert!(!Path::new(&none).exists());
     // Who would share with whom is shown all the same, and not advised.
     let left = refused["not_advised"].as_array().unwrap();
     assert!(!left.is_empty() && left[0]["slowdown90"].as_f64().unwrap() >= 1.0, "{refused}");
     assert!(left.iter().all(|of| of["refused"].is_null()) && refused["couples"].as_array().unwrap().is_empty());
     assert!(found["not_advised"].as_array().unwrap().is_empty());
-    let inputs = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--force"];
+    let inputs =
+        ["plan", "share", "couples", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--force"];
     let output = tracecast(&[&inputs[..], &few].concat());
     let said = stderr(&output);
     assert!(said.contains("nothing is written to --emit-to: no change is advised"), "{said}");
     let text = stdout(&output);
     assert!(text.contains("would share, the best first: not advised"), "{text}");
     // Where no couple keeps the limits, those that come nearest are.
-    let inputs = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "1.001", "--quiet"];
+    let inputs =
+        ["plan", "share", "couples", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "1.001", "--quiet"];
     let tight = json(&stdout(&tracecast(&[&inputs[..], &["--gpus", "6", "--format", "json"]].concat())));
     let left = tight["plans"][0]["not_advised"].as_array().unwrap();
     assert!(left.len() <= 10 && left.iter().all(|of| of["refused"].is_string()), "{left:?}");
@@ -443,7 +480,8 @@ fn what_cannot_be_shared_is_refused() {
     let folder = Folder::new();
     let (pairs, _) = measured(&folder);
     let said = |pairs: &str, more: &[&str]| {
-        let output = tracecast(&[&["plan", "sharing", "datasets/sample", "--pairs", pairs, "--quiet"], more].concat());
+        let output =
+            tracecast(&[&["plan", "share", "couples", "datasets/sample", "--pairs", pairs, "--quiet"], more].concat());
         assert!(!output.status.success());
         stderr(&output)
     };
@@ -464,7 +502,8 @@ fn files_are_of_one_gpu_type_and_of_named_job_types() {
     let (pairs, profiles) = measured(&folder);
     let jobs = named_jobs(&folder);
     let refused = |source: &str, pairs: &str, profiles: &str, out: &str, code: i32| {
-        let inputs = ["plan", "sharing", source, "--pairs", pairs, "--profiles", profiles, "--slo", "2", "--gpus", "6"];
+        let inputs =
+            ["plan", "share", "couples", source, "--pairs", pairs, "--profiles", profiles, "--slo", "2", "--gpus", "6"];
         let emit = ["--emit", "slurm,kubernetes", "--emit-to", out, "--format", "json", "--quiet"];
         let output = tracecast(&[&inputs[..], &emit].concat());
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
@@ -475,7 +514,8 @@ fn files_are_of_one_gpu_type_and_of_named_job_types() {
     let (answer, told) = refused("datasets/sample", &pairs, &profiles, &folder.path("drawn"), 0);
     assert!(told.contains("name the job types first"), "{told}");
     let plan = &answer["plans"][0];
-    assert_eq!((plan["followed"].as_bool(), plan["named_gpu_time"].as_f64()), (Some(false), Some(0.0)));
+    assert_eq!((plan["verdict"].as_str(), plan["named_gpu_time"].as_f64()), (Some("untested"), Some(0.0)));
+    assert_eq!(answer["assurance"]["confidence"], "low");
     assert!(
         plan["why_not"].as_str().unwrap().starts_with("the types of all of its jobs are drawn")
             && plan["tried"].as_array().unwrap().len() > 5
@@ -488,11 +528,15 @@ fn files_are_of_one_gpu_type_and_of_named_job_types() {
     };
     let (pairs, profiles) = (folder.file("two.csv", &both(&pairs)), folder.file("two_profiles.csv", &both(&profiles)));
     let (answer, told) = refused(&jobs, &pairs, &profiles, &folder.path("two"), 2);
-    assert!(answer["plans"].as_array().unwrap().iter().all(|plan| plan["followed"] == true), "{told}");
+    assert!(answer["plans"].as_array().unwrap().iter().all(|plan| plan["verdict"] == "advised"), "{told}");
+    // What to do names both types.
+    let action = answer["action"].as_str().unwrap();
+    assert!(action.contains("share v100 GPUs") && action.contains("share a100 GPUs"), "{action}");
     assert!(told.contains("--gpu-type") && told.contains("a100") && told.contains("v100"), "{told}");
 }
 
-/// Which of some names ask for a part of a GPU by the script for Slurm; `None` where there is no Lua.
+/// For each name, whether the script for Slurm asks for a part of a GPU; `None` where there is no
+/// Lua.
 fn asks_for_a_part(folder: &Folder, lines: &str, names: &[String]) -> Option<Vec<bool>> {
     let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let script = format!(
@@ -518,8 +562,20 @@ fn job_types_are_told_by_names() {
     let lines: String = kinds.iter().enumerate().map(|(at, kind)| format!("run{at}*,{kind}\n")).collect();
     let types = folder.file("types.csv", &format!("name,job_type\n{lines}"));
     let planned = |source: &str, more: &[&str]| {
-        let asked =
-            ["plan", "sharing", source, "--pairs", &pairs, "--profiles", &profiles, "--gpus", "6", "--quiet", "--json"];
+        let asked = [
+            "plan",
+            "share",
+            "couples",
+            source,
+            "--pairs",
+            &pairs,
+            "--profiles",
+            &profiles,
+            "--gpus",
+            "6",
+            "--quiet",
+            "--json",
+        ];
         let output = tracecast(&[&asked[..], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
@@ -531,7 +587,8 @@ fn job_types_are_told_by_names() {
         "{}",
         told["notes"]
     );
-    // Found by a newcomer: the script for Slurm compared names with job types, and shared nothing. It finds the type of a name as the plan does.
+    // Regression: the script for Slurm compared names with job types, and shared nothing. It finds
+    // the type of a name as the plan does.
     let out = folder.path("emitted");
     let emit = ["--types", &types, "--slo", "2", "--emit", "slurm,kubernetes", "--emit-to", &out];
     let answer = planned(&own, &emit);
@@ -551,7 +608,8 @@ fn job_types_are_told_by_names() {
         None => tracecast_tests::skipped::record("lua", false),
     }
     let wrong = folder.file("wrong.csv", "name,job_type\nrun*,m77\n");
-    let refused = tracecast(&["plan", "sharing", &own, "--pairs", &pairs, "--profiles", &profiles, "--types", &wrong]);
+    let refused =
+        tracecast(&["plan", "share", "couples", &own, "--pairs", &pairs, "--profiles", &profiles, "--types", &wrong]);
     assert!(
         !refused.status.success() && stderr(&refused).contains("`m77` is no job type of the measurements"),
         "{}",
@@ -567,7 +625,7 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     let (out, jobs) = (folder.path("sharing"), named_jobs(&folder));
     let plan = |more: &[&str]| {
         let files = ["--pairs", &slicing.0, "--pairs", &mps.0, "--profiles", &slicing.1, "--profiles", &mps.1];
-        let asked = ["plan", "sharing", &jobs, "--gpus", "6", "--slo", "2", "--quiet", "--format", "json"];
+        let asked = ["plan", "share", "couples", &jobs, "--gpus", "6", "--slo", "2", "--quiet", "--format", "json"];
         tracecast(&[&asked[..], &files, more].concat())
     };
     // Slurm shares one GPU of a node at a time through MPS.
@@ -575,8 +633,8 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     assert!(!several.status.success() && stderr(&several).contains("only one GPU of a node"), "{}", stderr(&several));
     let single = ["--gpus-per-node", "1", "--emit", "slurm,kubernetes", "--emit-to", &out];
     let answer = json(&stdout(&plan(&single)));
-    let of = &answer["ways"][0];
-    assert_eq!((answer["ways"].as_array().unwrap().len(), of["gpu"].as_str()), (1, Some("v100")));
+    let of = &answer["trial"]["ways"][0];
+    assert_eq!((answer["trial"]["ways"].as_array().unwrap().len(), of["gpu"].as_str()), (1, Some("v100")));
     let way = |name: &str| of["ways"].as_array().unwrap().iter().find(|way| way["way"] == name).unwrap();
     let chosen = |name: &str| way(name)["chosen"].as_bool().unwrap();
     assert!(chosen("mps") && !chosen("time_slicing"), "{of}");
@@ -586,11 +644,11 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     // Only the plan of that way is followed, and written in it, of the GPU as it is called without the way.
     let followed =
         |gpu_type: &str| answer["plans"].as_array().unwrap().iter().find(|plan| plan["gpu_type"] == gpu_type).unwrap();
-    assert!(followed("v100 (MPS)")["followed"] == true, "{}", followed("v100 (MPS)")["why_not"]);
+    assert!(followed("v100 (MPS)")["verdict"] == "advised", "{}", followed("v100 (MPS)")["why_not"]);
     let other = followed("v100 (time slicing)");
     assert_eq!(
-        (other["followed"].as_bool(), other["why_not"].as_str(), other["classes"].as_array().map(Vec::len)),
-        (Some(false), Some("with speeds as forecast, the earlier jobs end sooner by MPS"), Some(0))
+        (other["verdict"].as_str(), other["why_not"].as_str(), other["classes"].as_array().map(Vec::len)),
+        (Some("nothing_better"), Some("with speeds as forecast, the earlier jobs end sooner by MPS"), Some(0))
     );
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("sharing/{name}"))).unwrap();
     let gres = read("slurm-gres.conf");
@@ -599,7 +657,8 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     // A file that only repeats what another says is no empty one.
     let again = tracecast(&[
         "plan",
-        "sharing",
+        "share",
+        "couples",
         &jobs,
         "--gpus",
         "6",
@@ -625,8 +684,8 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     let one = ["--gpu-type", "v100 (time slicing)", "--slurm-type", "tesla_v100", "--emit", "slurm", "--emit-to", &out];
     let answer = json(&stdout(&plan(&[&one[..], &["--force"]].concat())));
     assert_eq!(
-        (answer["ways"].as_array().map(Vec::len), answer["plans"][0]["followed"].as_bool()),
-        (Some(0), Some(true))
+        (answer["trial"]["ways"].as_array().map(Vec::len), answer["plans"][0]["verdict"].as_str()),
+        (Some(0), Some("advised"))
     );
     let gres = read("slurm-gres.conf");
     assert!(gres.contains("Name=shard") && gres.contains(" Type=tesla_v100 "), "{gres}");

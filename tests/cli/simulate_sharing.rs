@@ -133,7 +133,8 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
     assert_eq!(late["eval_from"], "2024-03-04T00:01:00Z");
 }
 
-/// Found by a newcomer: `all` failed with measurements that say nothing of utilisation. Here are also too few job types to forecast from, and too few jobs to choose a threshold on.
+/// Regression test: `all` failed with measurements that say nothing of utilisation. Here are also
+/// too few job types to forecast from, and too few jobs to choose a threshold on.
 #[test]
 fn all_leaves_out_what_cannot_be_replayed() {
     let folder = Folder::new();
@@ -197,8 +198,8 @@ fn the_figures_are_those_of_the_plan() {
             json(&stdout(&output))
         };
         let found = ask(&["simulate", "--share=all"]);
-        let (plan, watched) = (ask(&["plan", "sharing"]), ask(&["plan", "sharing", "--watched"]));
-        assert_eq!((&found["gpus"], &found["eval_from"]), (&plan["plans"][0]["gpus"], &plan["eval_from"]));
+        let (plan, watched) = (ask(&["plan", "share", "couples"]), ask(&["plan", "share", "couples", "--watched"]));
+        assert_eq!((&found["gpus"], &found["eval_from"]), (&plan["plans"][0]["gpus"], &plan["trial"]["eval_from"]));
         assert_eq!(found["scored_jobs"], plan["plans"][0]["later_jobs"]);
         let policies = found["policies"].as_array().unwrap();
         assert_eq!(policies.len(), 14);
@@ -244,7 +245,11 @@ fn what_cannot_be_is_said() {
             &["--scan does not go with --share", "leave --scan out"],
         ),
         (&["--compare", "fifo,sjf", "--share", "lucid", "--pairs", &pairs], 2, &["--compare does not go with --share"]),
-        (&["--share", "lucid", "--pairs", &pairs, "--quota", &pairs], 2, &["--quota does not go with --share"]),
+        (
+            &["--share", "lucid", "--pairs", &pairs, "--site", &format!("quota={pairs}")],
+            2,
+            &["--site does not go with --share"],
+        ),
         (&["--share", "lucid", "--pairs", &pairs, "--from", "2024-03-04"], 2, &["--from does not go", "--eval-from"]),
         (&["--share", "gandiva", "--pairs", &two, "--gpus", "1"], 2, &["--gpu-type: k80, v100"]),
         (

@@ -1,4 +1,4 @@
-//! `train spot`, `predict spot` and `backtest spot`, as a user meets them.
+//! `model train spot`, `model predict spot` and `model backtest spot`, as a user meets them.
 
 use serde_json::Value;
 
@@ -15,9 +15,9 @@ fn a_regular_zone_is_trained_and_asked() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let model = folder.path("spot.tcm");
-    let train = ["train", "spot", &source, "--out", &model, "--format", "json"];
+    let train = ["model", "train", "spot", &source, "--out", &model, "--format", "json"];
     let trained = of(&tracecast(&train));
-    assert_eq!(trained["schema"], "predict-spot/1");
+    assert_eq!(trained["schema"], "model-predict-spot/1");
     let zone = &trained["zones"][0];
     assert_eq!((zone["zone"].as_str(), zone["up_share"].as_f64()), (Some("us-east-1a_v100_1"), Some(0.5)));
     // Spells last three hours: none that began was seen to end otherwise.
@@ -34,15 +34,16 @@ fn a_regular_zone_is_trained_and_asked() {
     assert_eq!(trained["model"], "shares");
     assert!((outlooks[0]["at"].as_f64().unwrap() - 1.0 / 3.0).abs() < 0.01, "{outlooks:?}");
     // Whoever asks the saved model gets the same; a newer record with spot for half an hour says something else.
-    let ask = ["predict", "spot", "--model", &model, "--format", "json"];
+    let ask = ["model", "predict", "spot", "--model", &model, "--format", "json"];
     assert_eq!(of(&tracecast(&ask))["zones"][0]["now"], *now);
     let newer = Folder::new();
     let later = newer.file("us-east-1a_v100_1.json", "{\"metadata\": {\"gap_seconds\": 1800}, \"data\": [0, 0, 1]}");
-    let asked = of(&tracecast(&["predict", "spot", &later, "--model", &model, "--hours", "1,2", "--format", "json"]));
+    let asked =
+        of(&tracecast(&["model", "predict", "spot", &later, "--model", &model, "--hours", "1,2", "--format", "json"]));
     let outlooks = asked["zones"][0]["now"]["outlooks"].as_array().unwrap();
     assert!(outlooks[0]["through"].as_f64() > outlooks[1]["through"].as_f64(), "{outlooks:?}");
     assert!(outlooks[0]["through"].as_f64() > Some(0.6), "{outlooks:?}");
-    let text = stdout(&tracecast(&["predict", "spot", "--model", &model]));
+    let text = stdout(&tracecast(&["model", "predict", "spot", "--model", &model]));
     assert!(text.contains("How long spells last") && text.contains("No zone has an instance now"), "{text}");
     assert!(stderr(&tracecast(&train)).contains("add --force"));
 }
@@ -70,8 +71,18 @@ fn a_log_of_instances_is_a_trace_for_each_zone() {
         );
     }
     let (source, model) = (folder.file("keeper.log", &log), folder.path("spot.tcm"));
-    let trained =
-        of(&tracecast(&["train", "spot", &source, "--regions", "together", "--out", &model, "--format", "json"]));
+    let trained = of(&tracecast(&[
+        "model",
+        "train",
+        "spot",
+        &source,
+        "--regions",
+        "together",
+        "--out",
+        &model,
+        "--format",
+        "json",
+    ]));
     let zones: Vec<(&str, f64)> = trained["zones"]
         .as_array()
         .unwrap()
@@ -82,13 +93,14 @@ fn a_log_of_instances_is_a_trace_for_each_zone() {
     assert!((zones[0].1 - 0.5).abs() < 0.03 && (zones[1].1 - 0.9).abs() < 0.01, "{zones:?}");
 }
 
-/// The same answer on one thread and on several, and as text.
+/// A back-test gives the same answer on one thread and on several, and as text.
 #[test]
 fn a_back_test_is_the_same_on_any_number_of_threads() {
     let folder = Folder::new();
     let one = folder.file("us-east-1a_v100_1.json", &cloud::regular(4));
     let other = folder.file("us-east-1b_v100_1.json", &cloud::regular(4).replace("1800}", "1800, \"x\": 1}"));
     let ask = [
+        "model",
         "backtest",
         "spot",
         &one,
@@ -107,7 +119,7 @@ fn a_back_test_is_the_same_on_any_number_of_threads() {
     assert_eq!(stdout(&alone), stdout(&tracecast(&[&ask[..], &["--threads", "3"]].concat())));
     assert_eq!(
         (answer["schema"].as_str(), answer["zones"].as_array().map(Vec::len)),
-        (Some("backtest-spot/1"), Some(2))
+        (Some("model-backtest-spot/1"), Some(2))
     );
     let models = answer["models"].as_array().unwrap();
     let names: Vec<&str> = models.iter().filter_map(|model| model["model"].as_str()).collect();
@@ -119,7 +131,7 @@ fn a_back_test_is_the_same_on_any_number_of_threads() {
     // Three hours later it is the other way round. In an hour persistence is wrong in a third of the cases; the age tells some of them.
     assert!((brier("persistence", 1) - 1.0).abs() < 1e-12 && (brier("persistence", 0) - 1.0 / 3.0).abs() < 0.02);
     assert!(brier("age", 0) < brier("shares", 0) - 0.02, "{}", brier("age", 0));
-    let text = stdout(&tracecast(&["backtest", "spot", &one, "--need", "4", "--hours", "1,3"]));
+    let text = stdout(&tracecast(&["model", "backtest", "spot", &one, "--need", "4", "--hours", "1,3"]));
     assert!(text.contains("was chosen on earlier forecasts") && text.contains("Whether chances come true"), "{text}");
 }
 
@@ -131,7 +143,7 @@ fn what_cannot_be_learned_from_is_told() {
     };
     let model = folder.path("spot.tcm");
     let failed = |source: &str, more: &[&str]| {
-        let output = tracecast(&[&["train", "spot", source, "--out", &model][..], more].concat());
+        let output = tracecast(&[&["model", "train", "spot", source, "--out", &model][..], more].concat());
         (output.status.code(), stderr(&output))
     };
     for (name, data, need, told) in [
@@ -148,8 +160,8 @@ fn what_cannot_be_learned_from_is_told() {
     let regular = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
     let (code, said) = failed(&regular, &["--hours", "3,1"]);
     assert!(code == Some(2) && said.contains("--hours"), "{said}");
-    let long = tracecast(&["backtest", "spot", &regular, "--hours", "100"]);
+    let long = tracecast(&["model", "backtest", "spot", &regular, "--hours", "100"]);
     assert!(long.status.code() == Some(5) && stderr(&long).contains("ask for shorter horizons"), "{}", stderr(&long));
-    let other = tracecast(&["predict", "spot", "--model", &regular]);
+    let other = tracecast(&["model", "predict", "spot", "--model", &regular]);
     assert!(!other.status.success() && stderr(&other).contains("no model file"), "{}", stderr(&other));
 }

@@ -1,4 +1,4 @@
-//! `simulate --topology`, as a user meets it.
+//! `simulate --site topology`, as a user meets it.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -26,7 +26,7 @@ fn wait(metrics: &serde_json::Value) -> f64 {
     4.0 * metrics["overall"]["wait_s"]["mean"].as_f64().unwrap()
 }
 
-/// What it says, in one line.
+/// Standard output of a command in one line.
 fn said(arguments: &[&str]) -> String {
     let output = quietly(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
@@ -50,12 +50,12 @@ fn a_job_that_requires_a_rack_waits_for_one() {
         "compare.toml",
         "[[scenario]]\nname = \"anywhere\"\n\n[[scenario]]\nname = \"required\"\ntopology = \"required:rack:16\"\n\n[[scenario]]\nname = \"preferred\"\ntopology = \"preferred:rack:16\"\n\n[[scenario]]\nname = \"kueue\"\ntopology = \"required:example.com/topology-rack:16\"\nquota = \"queues.yaml\"\n",
     );
-    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let found = data(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
     let of = |at: usize| found["others"][at]["metrics"].clone();
     // At 100 s nodes 0 and 3 are free, at 200 s the first rack is.
     assert_eq!([wait(&found["metrics"]), wait(&of(0)), wait(&of(1)), wait(&of(2))], [90.0, 190.0, 90.0, 190.0]);
     // How well the record is met has nothing to do with what jobs are made to ask.
-    assert_eq!(found["fidelity"], data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip"])["fidelity"]);
+    assert_eq!(found["fidelity"], data(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip"])["fidelity"]);
     // Who asks for nothing is counted as well: by chance, d lay in two racks.
     let anywhere = &found["metrics"]["topology"][0];
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_job_that_requires_a_rack_waits_for_one() {
     );
     // Under Kueue the other jobs are unconstrained, as their queue's flavor names a Topology.
     assert_eq!((&of(2)["topology"][1]["request"], &of(2)["topology"][1]["jobs"]), (&"anywhere".into(), &3.into()));
-    let text = said(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    let text = said(&[&jobs, "--site", &nodes, "--scan", "skip", "--site", "topology=required:rack:16"]);
     assert!(text.contains("Blocks and racks") && text.contains("1 of 1 (100.0 %) lay in one domain"), "{text}");
     assert!(text.contains("The nodes lie in 2 racks. What jobs ask: requires one rack (1 job)"), "{text}");
 }
@@ -107,22 +107,23 @@ fn what_no_rack_can_take_is_rejected_and_said() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", JOBS);
     let nodes = folder.file("cluster.toml", &format!("{}{NODES}", RACKS.replace("[2]", "[1]")));
-    let found = data(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    let found = data(&[&jobs, "--site", &nodes, "--scan", "skip", "--site", "topology=required:rack:16"]);
     assert_eq!(
         (&found["metrics"]["overall"]["rejected"], &found["metrics"]["topology"][0]["rejected"]),
         (&1.into(), &1.into())
     );
-    let text = said(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    let text = said(&[&jobs, "--site", &nodes, "--scan", "skip", "--site", "topology=required:rack:16"]);
     assert!(text.contains("One job is too large for any domain and never runs."), "{text}");
     // Whose longest job never runs is no rival, however short the others wait.
     let compare = "[[scenario]]\nname = \"all\"\n\n[[scenario]]\nname = \"small\"\ntopology = \"required:rack:16\"\n";
     let compare = folder.file("compare.toml", compare);
-    let text = said(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let text = said(&[&jobs, "--site", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
     assert!(text.contains("Jobs that never start or end are more under small (1 more)"), "{text}");
     assert!(text.contains("all has the least mean wait") && text.contains("fewer jobs end"), "{text}");
 }
 
-/// Of four nodes two lie in no rack. The job of two nodes may lie anywhere, and finds two of those at 100 s; it waits for a rack until 200 s.
+/// Two of four nodes lie in no rack. The job of two nodes may lie anywhere, and finds two of those
+/// at 100 s; it waits for a rack until 200 s.
 #[test]
 fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
     let folder = Folder::new();
@@ -130,11 +131,11 @@ fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
     let group = |rack: &str| format!("[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n{rack}\n");
     let nodes = format!("[topology]\nlevels = [\"rack\"]\n\n{}{}", group("topology = { rack = \"r1\" }"), group(""));
     let nodes = folder.file("cluster.toml", &nodes);
-    let asks = ["--scan", "skip", "--topology", "unconstrained:16"];
-    let found = data(&[&[&jobs, "--cluster", &nodes][..], &asks].concat());
+    let asks = ["--scan", "skip", "--site", "topology=unconstrained:16"];
+    let found = data(&[&[&jobs, "--site", &nodes][..], &asks].concat());
     let used = found["metrics"]["topology"][0].clone();
     assert!((used["wait_hours"].as_f64().unwrap() * 3600.0 - 100.0).abs() < 1e-6, "{used}");
-    let text = said(&[&[&jobs, "--cluster", &nodes][..], &asks].concat());
+    let text = said(&[&[&jobs, "--site", &nodes][..], &asks].concat());
     assert!(
         text.contains("2 nodes with 16 GPUs lie in no domain, so that no job that is placed by topology runs there")
             && text.contains("not even one that may lie anywhere"),
@@ -158,17 +159,20 @@ fn slurm_s_backfill_follows_switches_unless_that_is_turned_off() {
         "compare.toml",
         "[[scenario]]\nname = \"switches\"\n\n[[scenario]]\nname = \"none\"\ntopology = \"none\"\n",
     );
-    let found = data(&[&jobs, "--cluster", &leaves, "--scan", "slurm", "--compare", &compare]);
+    let found = data(&[&jobs, "--site", &leaves, "--scan", "slurm", "--compare", &compare]);
     assert_eq!([wait(&found["metrics"]), wait(&found["others"][0]["metrics"])], [190.0, 90.0]);
     // Racks are no switches.
-    assert_eq!(wait(&data(&[&jobs, "--cluster", &racks, "--scan", "slurm"])["metrics"]), 90.0);
-    let arguments = [jobs.as_str(), "--cluster", &leaves, "--scan", "slurm"];
+    assert_eq!(wait(&data(&[&jobs, "--site", &racks, "--scan", "slurm"])["metrics"]), 90.0);
+    let arguments = [jobs.as_str(), "--site", &leaves, "--scan", "slurm"];
     let text = said(&arguments);
-    assert!(text.contains("The nodes hang on 2 leaves") && text.contains("--topology none turns that off"), "{text}");
-    assert!(!said(&[&arguments[..], &["--topology", "none"]].concat()).contains("hang on"));
+    assert!(
+        text.contains("The nodes hang on 2 leaves") && text.contains("--site topology=none turns that off"),
+        "{text}"
+    );
+    assert!(!said(&[&arguments[..], &["--site", "topology=none"]].concat()).contains("hang on"));
     refused(
-        &[&arguments[..], &["--topology", "required:leaf"]].concat(),
-        &["--switches gives up after a delay", "leave out the rules of --topology"],
+        &[&arguments[..], &["--site", "topology=required:leaf"]].concat(),
+        &["--switches gives up after a delay", "leave out the rules of --site topology"],
     );
 }
 
@@ -177,14 +181,23 @@ fn rules_that_mean_nothing_are_refused_with_a_remedy() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", JOBS);
     let (nodes, racks) = (folder.file("nodes.toml", NODES), folder.file("racks.toml", &format!("{RACKS}{NODES}")));
-    refused(&[&jobs, "--cluster", &racks, "--topology", "rack"], &["--topology", "required:rack:16"]);
-    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack:9:32"], &["one least number of GPUs"]);
-    refused(&[&jobs, "--cluster", &racks, "--topology", "required:block"], &["`block`", "there are rack, node"]);
-    refused(&[&jobs, "--cluster", &nodes, "--topology", "required:rack"], &["which nodes lie together", "[topology]"]);
-    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack", "--scan", "slurm"], &["slurm", "--topology"]);
-    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack", "--compat", "helios"], &["--topology"]);
+    refused(&[&jobs, "--site", &racks, "--site", "topology=rack"], &["--site topology", "required:rack:16"]);
+    refused(&[&jobs, "--site", &racks, "--site", "topology=required:rack:9:32"], &["one least number of GPUs"]);
+    refused(&[&jobs, "--site", &racks, "--site", "topology=required:block"], &["`block`", "there are rack, node"]);
+    refused(
+        &[&jobs, "--site", &nodes, "--site", "topology=required:rack"],
+        &["which nodes lie together", "[topology]"],
+    );
+    refused(
+        &[&jobs, "--site", &racks, "--site", "topology=required:rack", "--scan", "slurm"],
+        &["slurm", "--site topology"],
+    );
+    refused(
+        &[&jobs, "--site", &racks, "--site", "topology=required:rack", "--site", "compat=helios"],
+        &["--site topology"],
+    );
     let wrong = folder.file("wrong.toml", &format!("[topology]\nlevels = [\"rack\"]\n{NODES}"));
-    refused(&[&jobs, "--cluster", &wrong], &["wrong.toml, line 2", "sizes"]);
+    refused(&[&jobs, "--site", &wrong], &["wrong.toml, line 2", "sizes"]);
 }
 
 #[test]
@@ -193,7 +206,7 @@ fn a_topology_of_kueue_s_that_no_node_has_is_said() {
     let jobs = folder.file("cluster_log.csv", JOBS);
     let nodes = folder.file("cluster.toml", NODES);
     let with = folder.file("with.yaml", &queue(FLAVOR));
-    let text = said(&[&jobs, "--cluster", &nodes, "--quota", &with]);
+    let text = said(&[&jobs, "--site", &nodes, "--site", &format!("quota={with}")]);
     assert!(text.contains("Nothing says which nodes lie together in the Topology site (example.com/topology-rack, kubernetes.io/hostname)"), "{text}");
     // With the Node objects it is known, without a word on it in the cluster file.
     let node = |rack: &str| {
@@ -203,8 +216,15 @@ fn a_topology_of_kueue_s_that_no_node_has_is_said() {
     };
     let labelled = ["r1", "r2", "r1", "r2"].map(node).concat();
     let nodes_too = folder.file("nodes.yaml", &format!("{}{labelled}", queue(FLAVOR)));
-    let asks =
-        [&jobs, "--cluster", &nodes, "--quota", &nodes_too, "--topology", "required:example.com/topology-rack:16"];
+    let asks = [
+        &jobs,
+        "--site",
+        &nodes,
+        "--site",
+        &format!("quota={nodes_too}"),
+        "--site",
+        "topology=required:example.com/topology-rack:16",
+    ];
     let text = said(&asks);
     assert!(
         text.contains("Where nodes lie is what the labels of the Node objects in") && text.contains("lie in 2 racks"),
@@ -212,11 +232,14 @@ fn a_topology_of_kueue_s_that_no_node_has_is_said() {
     );
     assert_eq!(data(&asks)["metrics"]["topology"][0]["request"], "requires one rack");
     let without = folder.file("without.yaml", &queue("spec: {topologyName: site}\n"));
-    let text = said(&[&jobs, "--cluster", &nodes, "--quota", &without]);
+    let text = said(&[&jobs, "--site", &nodes, "--site", &format!("quota={without}")]);
     assert!(text.contains("a Topology that the file does not have: site"), "{text}");
     let broken = folder
         .file("broken.yaml", &queue("spec: {}\n---\nkind: Topology\nmetadata: {name: site}\nspec: {levels: []}\n"));
-    refused(&[&jobs, "--cluster", &nodes, "--quota", &broken], &["broken.yaml", "Topology site", "nodeLabel"]);
+    refused(
+        &[&jobs, "--site", &nodes, "--site", &format!("quota={broken}")],
+        &["broken.yaml", "Topology site", "nodeLabel"],
+    );
 }
 
 /// A Workload that was admitted and finished; times in seconds after 10:00:00.
@@ -282,19 +305,19 @@ fn what_jobs_asked_themselves_is_replayed() {
     );
     let text = said(&[&jobs, "--scan", "skip"]);
     assert!(
-        text.contains("1 job asked so themselves, as the trace records; --topology none leaves that out"),
+        text.contains("1 job asked so themselves, as the trace records; --site topology=none leaves that out"),
         "{text}"
     );
     assert!(text.contains("1 job asked for what the topology does not have"), "{text}");
     assert!(text.contains("`example.com/zone`; there are rack, node"), "{text}");
-    let text = said(&[&jobs, "--scan", "skip", "--topology", "none"]);
+    let text = said(&[&jobs, "--scan", "skip", "--site", "topology=none"]);
     assert!(!text.contains("asked so themselves"), "{text}");
     // A trace folder holds the same.
     let stored = folder.path("stored");
     assert!(tracecast(&["ingest", &jobs, "--out", &stored]).status.success());
     assert_eq!(data(&[&stored, "--scan", "skip"])["metrics"], data(&[&jobs, "--scan", "skip"])["metrics"]);
-    refused(&[&jobs, "--scan", "slurm"], &["slurm", "--topology none"]);
-    assert_eq!(wait(&data(&[&jobs, "--scan", "slurm", "--topology", "none"])["metrics"]), 90.0);
+    refused(&[&jobs, "--scan", "slurm"], &["slurm", "--site topology=none"]);
+    assert_eq!(wait(&data(&[&jobs, "--scan", "slurm", "--site", "topology=none"])["metrics"]), 90.0);
 }
 
 #[test]
@@ -304,12 +327,12 @@ fn where_nothing_says_which_nodes_lie_together_requests_are_told_and_not_replaye
     let text = said(&[&jobs, "--scan", "skip"]);
     assert!(text.contains("2 jobs asked how near their pods lie (required:example.com/topology-rack, 1 job; required:example.com/zone, 1 job)"), "{text}");
     assert!(text.contains("so that counts for nothing") && text.contains("--topology-labels A,B"), "{text}");
-    assert!(!said(&[&jobs, "--scan", "skip", "--topology", "none"]).contains("asked how near"));
+    assert!(!said(&[&jobs, "--scan", "skip", "--site", "topology=none"]).contains("asked how near"));
     // A cluster file says it.
     let nodes = folder.file(
         "racks.toml",
         &format!("{RACKS}[[pool]]\nname = \"p\"\nnodes = 4\ngpus_per_node = 8\n\n[[vc]]\nname = \"*\"\npool = \"p\"\n"),
     );
-    let found = data(&[&jobs, "--scan", "skip", "--cluster", &nodes]);
+    let found = data(&[&jobs, "--scan", "skip", "--site", &nodes]);
     assert_eq!((5.0 * found["metrics"]["overall"]["wait_s"]["mean"].as_f64().unwrap()).round(), 190.0);
 }

@@ -1,4 +1,5 @@
-//! `tracecast train utilisation`, `predict utilisation` and `backtest utilisation`, as a user meets them.
+//! `tracecast model train utilisation`, `model predict utilisation` and `model backtest
+//! utilisation`, as a user meets them.
 
 use super::*;
 
@@ -20,20 +21,22 @@ pub(super) fn profiles() -> String {
 fn what_telemetry_knows_is_written_as_the_guide_says_and_taken_by_the_other_commands() {
     let folder = Folder::new();
     let out = folder.path("profiles.csv");
-    let output = tracecast(&["train", "utilisation", SAMPLE, "--out", &out]);
+    let output = tracecast(&["model", "train", "utilisation", SAMPLE, "--out", &out]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("profiles of") && stderr(&output).contains(&out), "{}", stderr(&output));
     let text = std::fs::read_to_string(&out).unwrap();
     assert!(text.starts_with("gpu_type,job,family,sm_util_pct,mem_util_pct,sm_active_pct,"), "{text}");
     assert!(text.lines().count() > 20, "{text}");
     let again = folder.path("again.csv");
-    let output = tracecast(&["train", "utilisation", SAMPLE, "--out", &again, "--by", "user-name", "--threads", "1"]);
+    let output =
+        tracecast(&["model", "train", "utilisation", SAMPLE, "--out", &again, "--by", "user-name", "--threads", "1"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(std::fs::read_to_string(&again).unwrap().lines().nth(1).unwrap().contains('/'));
     // A file that is there is not replaced unasked.
-    assert_eq!(tracecast(&["train", "utilisation", SAMPLE, "--out", &out]).status.code(), Some(1));
+    assert_eq!(tracecast(&["model", "train", "utilisation", SAMPLE, "--out", &out]).status.code(), Some(1));
     let pairs = folder.file("pairs.csv", &interference::pairs());
-    let asked = ["backtest", "interference", &pairs, "--profiles", &out, "--hold-out", "family", "--format", "json"];
+    let asked =
+        ["model", "backtest", "interference", &pairs, "--profiles", &out, "--hold-out", "family", "--format", "json"];
     let output = tracecast(&asked);
     assert!(output.status.success(), "{}", stderr(&output));
     // What the sample ran is no job type of these pairs, and that is said.
@@ -43,11 +46,11 @@ fn what_telemetry_knows_is_written_as_the_guide_says_and_taken_by_the_other_comm
 
 #[test]
 fn jobs_are_forecast_in_order_of_time_in_every_form() {
-    let ask = |more: &[&str]| tracecast(&[&["backtest", "utilisation", SAMPLE], more].concat());
+    let ask = |more: &[&str]| tracecast(&[&["model", "backtest", "utilisation", SAMPLE], more].concat());
     let output = ask(&["--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
-    assert_eq!(found["schema"].as_str(), Some("backtest-utilisation/1"));
+    assert_eq!(found["schema"].as_str(), Some("model-backtest-utilisation/1"));
     assert_eq!(found["published"]["rmsle"].as_f64(), Some(0.154));
     let splits = found["splits"].as_array().unwrap();
     let told: Vec<_> =
@@ -73,7 +76,7 @@ fn jobs_are_forecast_in_order_of_time_in_every_form() {
 fn families_of_profiles_are_left_out() {
     let folder = Folder::new();
     let source = folder.file("profiles.csv", &profiles());
-    let output = tracecast(&["backtest", "utilisation", &source, "--format", "json"]);
+    let output = tracecast(&["model", "backtest", "utilisation", &source, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
     let splits = found["splits"].as_array().unwrap();
@@ -81,7 +84,8 @@ fn families_of_profiles_are_left_out() {
     let of = |what, folds| (Some(what), Some(folds));
     assert!(splits.iter().all(|split| split["chosen"] == "choice"), "{splits:?}");
     assert_eq!(told, [of("family", 4), of("family", 4), of("job_type", 16), of("job_type", 16)]);
-    let csv = tracecast(&["backtest", "utilisation", &source, "--format", "csv", "--section", "utilisation-family"]);
+    let csv =
+        tracecast(&["model", "backtest", "utilisation", &source, "--format", "csv", "--section", "utilisation-family"]);
     assert!(stdout(&csv).contains("nearest"), "{}{}", stdout(&csv), stderr(&csv));
 }
 
@@ -130,11 +134,15 @@ fn job_types_are_forecast_and_the_forecast_serves_as_profiles() {
     let folder = Folder::new();
     let (source, new) = (folder.file("profiles.csv", &profiles()), new_types(&folder));
     let out = folder.path("forecast.csv");
-    let ask = |more: &[&str]| tracecast(&[&["predict", "utilisation", &source, "--jobs", &new], more].concat());
+    let ask =
+        |more: &[&str]| tracecast(&[&["model", "predict", "utilisation", &source, "--jobs", &new], more].concat());
     let output = ask(&["--format", "json", "--save-profiles", &out]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
-    assert_eq!((found["schema"].as_str(), found["asked"].as_str()), (Some("predict-utilisation/1"), Some("job_types")));
+    assert_eq!(
+        (found["schema"].as_str(), found["asked"].as_str()),
+        (Some("model-predict-utilisation/1"), Some("job_types"))
+    );
     let jobs = found["jobs"].as_array().unwrap();
     let told: Vec<&str> = jobs.iter().map(|job| job["gpu_util_pct"]["rests_on"].as_str().unwrap()).collect();
     assert_eq!(told, ["job_type", "family", "other_families", "family_elsewhere"]);
@@ -169,6 +177,7 @@ fn job_types_are_forecast_and_the_forecast_serves_as_profiles() {
     );
     let pairs = folder.file("pairs.csv", &interference::pairs());
     let taken = tracecast(&[
+        "model",
         "backtest",
         "interference",
         &pairs,
@@ -182,7 +191,7 @@ fn job_types_are_forecast_and_the_forecast_serves_as_profiles() {
     let notes = json(&stdout(&taken))["notes"].to_string();
     assert!(notes.contains("3 of 23 profiles hold forecasts") && !notes.contains("nothing is done with"), "{notes}");
     // Forecasts teach no further forecast.
-    let again = tracecast(&["predict", "utilisation", &out, "--jobs", &new, "--format", "json"]);
+    let again = tracecast(&["model", "predict", "utilisation", &out, "--jobs", &new, "--format", "json"]);
     let again = json(&stdout(&again));
     assert!(again["notes"].to_string().contains("do not count") && again["jobs"] == found["jobs"], "{again}");
 }
@@ -191,26 +200,37 @@ fn job_types_are_forecast_and_the_forecast_serves_as_profiles() {
 fn what_waits_is_forecast_from_its_group() {
     let folder = Folder::new();
     let [jobs, readings] = queue(&folder);
-    let output = tracecast(&["predict", "utilisation", &jobs, &readings, "--format", "json"]);
+    let output = tracecast(&["model", "predict", "utilisation", &jobs, &readings, "--format", "json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
     let told = found["jobs"].as_array().unwrap();
     let of = |at: usize| (told[at]["job_id"].as_str().unwrap(), told[at]["gpu_util_pct"]["rests_on"].as_str().unwrap());
     assert_eq!((told.len(), of(0), of(1)), (2, ("90", "recurring_group"), ("91", "size")));
-    let text = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings]));
+    let text = stdout(&tracecast(&["model", "predict", "utilisation", &jobs, &readings]));
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("The 16 jobs to choose a model on are too few"), "{text}");
     let util = told[0]["gpu_util_pct"]["expected"].as_f64().unwrap();
     assert!((78.0..88.0).contains(&util), "{found}");
     // Jobs that are named are asked about in place of those that wait.
     let named = folder.file("named.csv", "name,user,gpus\ntrain_ann_77,ann,1\n");
-    let csv = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings, "--jobs", &named, "--format", "csv"]));
+    let csv =
+        stdout(&tracecast(&["model", "predict", "utilisation", &jobs, &readings, "--jobs", &named, "--format", "csv"]));
     let cells: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
     assert_eq!((csv.lines().count(), &cells[..4]), (2, &["", "train_ann_77", "ann", "1"][..]));
     assert!((28.0..38.0).contains(&cells[4].parse::<f64>().unwrap()), "{csv}");
     // So is one whose user is not known: by all jobs of its name, and not by all jobs.
     let nameless = folder.file("name.csv", "name,gpus\ntrain_ann_77,1\n");
-    let csv = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings, "--jobs", &nameless, "--format", "csv"]));
+    let csv = stdout(&tracecast(&[
+        "model",
+        "predict",
+        "utilisation",
+        &jobs,
+        &readings,
+        "--jobs",
+        &nameless,
+        "--format",
+        "csv",
+    ]));
     let cells: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
     assert!((28.0..38.0).contains(&cells[4].parse::<f64>().unwrap()), "{csv}");
     assert!(cells.contains(&"recurring_group"), "{csv}");
@@ -232,7 +252,7 @@ fn what_was_measured_stays_as_it_was() {
     let source = folder.file("profiles.csv", &measured.replace(row, "a100,m1 (batch size 32),m1,46,,32,8,80"));
     let asked = "gpu_type,job,batch,flops\na100,m1 (batch size 32),64,7\na100,m1 (batch size 24),24,\n";
     let (new, out) = (folder.file("new.csv", asked), folder.path("forecast.csv"));
-    let output = tracecast(&["predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &out]);
+    let output = tracecast(&["model", "predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &out]);
     assert!(output.status.success(), "{}", stderr(&output));
     let written = std::fs::read_to_string(&out).unwrap();
     let lines: Vec<Vec<&str>> = written.lines().map(|line| line.split(',').collect()).collect();
@@ -248,7 +268,7 @@ fn what_was_measured_stays_as_it_was() {
     assert_eq!(of("m1 (batch size 24)")[7..], ["", "", "sm_util_pct memory_mb"]);
     // One file for two outputs would hold the last alone.
     let (again, text) = (folder.path("again.csv"), folder.path("./again.csv"));
-    let both = ["predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &again, "--out", &text];
+    let both = ["model", "predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &again, "--out", &text];
     let refused = tracecast(&both);
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("again.csv is named for two outputs"), "{}", stderr(&refused));
@@ -261,7 +281,8 @@ fn a_gpu_type_may_be_strange_for_one_usage_alone() {
     let folder = Folder::new();
     let source = folder.file("profiles.csv", &format!("{}t4,m0 (batch size 8),m0,,1500,8\n", profiles()));
     let new = folder.file("new.csv", "gpu_type,job\nt4,strange\n");
-    let found = json(&stdout(&tracecast(&["predict", "utilisation", &source, "--jobs", &new, "--format", "json"])));
+    let found =
+        json(&stdout(&tracecast(&["model", "predict", "utilisation", &source, "--jobs", &new, "--format", "json"])));
     let notes = found["notes"].to_string();
     assert!(notes.contains("No utilisation was measured on t4, but on a100"), "{notes}");
     assert!(!notes.contains("memory use") && !notes.contains("Nothing"), "{notes}");
@@ -271,7 +292,7 @@ fn a_gpu_type_may_be_strange_for_one_usage_alone() {
 fn what_a_forecast_lacks_is_said() {
     let folder = Folder::new();
     let told = |command: &[&str]| {
-        let output = tracecast(&[&["predict", "utilisation"], command].concat());
+        let output = tracecast(&[&["model", "predict", "utilisation"], command].concat());
         (output.status.code(), stderr(&output))
     };
     let (source, new) = (folder.file("profiles.csv", &profiles()), new_types(&folder));
@@ -299,8 +320,10 @@ fn what_a_forecast_lacks_is_said() {
     assert!(code == Some(1) && text.contains("--force"), "{text}");
     // Options of reading a trace do nothing to a table, and are refused. A reader or a mapping says that it is a trace.
     for option in [&["--timezone", "Europe/Berlin"][..], &["--strict"], &["--max-expansion", "7"]] {
-        for command in [&["predict", "utilisation", &source, "--jobs", &new][..], &["backtest", "utilisation", &source]]
-        {
+        for command in [
+            &["model", "predict", "utilisation", &source, "--jobs", &new][..],
+            &["model", "backtest", "utilisation", &source],
+        ] {
             let output = tracecast(&[command, option].concat());
             let text = stderr(&output);
             assert!(output.status.code() == Some(2) && text.contains(option[0]), "{command:?}: {text}");
@@ -317,15 +340,15 @@ fn what_is_wrong_is_said_with_what_would_mend_it() {
         (output.status.code(), stderr(&output))
     };
     let jobs = folder.file("cluster_log.csv", JOBS);
-    let (code, text) = told(&["backtest", "utilisation", &jobs]);
+    let (code, text) = told(&["model", "backtest", "utilisation", &jobs]);
     assert!(code == Some(5) && text.contains("no job has telemetry"), "{text}");
     let out = folder.path("profiles.csv");
-    let (code, text) = told(&["train", "utilisation", &jobs, "--out", &out]);
+    let (code, text) = told(&["model", "train", "utilisation", &jobs, "--out", &out]);
     assert!(code == Some(5) && text.contains("nvidia-smi samples"), "{text}");
     let few = folder.file("few.csv", "gpu_type,job,sm_util_pct\na100,a,40\na100,b,60\n");
-    let (code, text) = told(&["backtest", "utilisation", &few]);
+    let (code, text) = told(&["model", "backtest", "utilisation", &few]);
     assert!(code == Some(5) && text.contains("three families at least"), "{text}");
     let bad = folder.file("bad.csv", "gpu_type,job,sm_util_pct\na100,a,400\n");
-    let (code, text) = told(&["backtest", "utilisation", &bad]);
+    let (code, text) = told(&["model", "backtest", "utilisation", &bad]);
     assert!(code == Some(1) && text.contains("bad.csv, line 2") && text.contains("write percent"), "{text}");
 }

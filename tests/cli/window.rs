@@ -1,5 +1,5 @@
-//! One meaning of time: a date is the same stretch for every command, in the trace's zone, and what cannot be is said as it was
-//! typed.
+//! Times as arguments: a date is the same stretch for every command, in the trace's zone, and an
+//! impossible one is reported as it was typed.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn a_date_is_the_same_day_for_every_command() {
     };
     let simulate = |from: &str, to: &str| {
         let mut answer =
-            ask(&["simulate", &source, "--cluster", &cluster, "--from", from, "--to", to, "--format", "json"]);
+            ask(&["simulate", &source, "--site", &cluster, "--from", from, "--to", to, "--format", "json"]);
         // The time that it took is never the same.
         answer["engine_seconds"] = 0.into();
         answer
@@ -52,20 +52,20 @@ fn a_date_is_the_same_day_for_every_command() {
     ] {
         assert_eq!(simulate(from, to), day, "{from} to {to}");
     }
-    let text = tracecast(&["simulate", &source, "--cluster", &cluster, "--from", "2020-04-10", "--to", "2020-04-10"]);
+    let text = tracecast(&["simulate", &source, "--site", &cluster, "--from", "2020-04-10", "--to", "2020-04-10"]);
     let said = "submitted 2020-04-10 00:01:00 to 2020-04-10 23:01:00 (Asia/Shanghai)";
     let words = stdout(&text).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(said), "{words}");
 
     let slots = ["--slot", "30min", "--horizon", "2", "--trees", "10"];
     let days = ["--eval-from", "2020-04-18", "--eval-to", "2020-04-19", "--format", "json"];
-    let demand = ask(&[&["backtest", "demand", &source], &slots[..], &days].concat());
+    let demand = ask(&[&["model", "backtest", "demand", &source], &slots[..], &days].concat());
     let reported = &demand["series"][0]["reported"];
     assert_eq!(reported["from_ms"], MIDNIGHT_MS + 8 * DAY_MS, "{reported}");
     assert_eq!(reported["to_ms"], MIDNIGHT_MS + 10 * DAY_MS, "{reported}");
     let plan = ask(&[&["plan", "power", &source, "--slot", "30min"], &days[..]].concat());
     // Two days of 48 slots.
-    assert_eq!(plan["slots"], 96);
+    assert_eq!(plan["trial"]["pool"]["slots"], 96);
 
     // Descriptions and folders hold the jobs that were submitted then, and their rates are over these 24 hours.
     let chosen = ["--from", "2020-04-10", "--to", "2020-04-10"];
@@ -110,8 +110,9 @@ fn training_up_to_a_date_takes_that_day_in() {
     let source = folder.file("cluster_log.csv", &hourly());
     let model = folder.path("model");
     let train = |to: &str| {
-        let output =
-            tracecast(&["train", "duration", &source, "--to", to, "--trees", "10", "--force", "--out", &model]);
+        let output = tracecast(&[
+            "model", "train", "duration", &source, "--to", to, "--trees", "10", "--force", "--out", &model,
+        ]);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
@@ -124,7 +125,7 @@ fn training_up_to_a_date_takes_that_day_in() {
 fn a_back_test_looks_at_the_jobs_submitted_in_the_window() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &hourly());
-    let backtest = ["backtest", "duration", &source, "--models", "running_mean", "--json"];
+    let backtest = ["model", "backtest", "duration", &source, "--methods", "running_mean", "--json"];
     let output = tracecast(&[&backtest[..], &["--from", "2020-04-03", "--to", "2020-04-12"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let found = json(&stdout(&output));
@@ -142,10 +143,10 @@ fn predictions_are_of_the_jobs_submitted_in_the_window() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", &hourly());
     let model = folder.path("model");
-    let train = ["train", "duration", &source, "--to", "2020-04-10", "--trees", "10", "--out", &model];
+    let train = ["model", "train", "duration", &source, "--to", "2020-04-10", "--trees", "10", "--out", &model];
     assert!(tracecast(&train).status.success());
     let rows = |window: &[&str]| {
-        let output = tracecast(&[&["predict", &source, "--model", &model], window].concat());
+        let output = tracecast(&[&["model", "predict", "duration", &source, "--model", &model], window].concat());
         assert!(output.status.success(), "{window:?}: {}", stderr(&output));
         stdout(&output).lines().count() - 1
     };
@@ -163,22 +164,23 @@ fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read()
     let model = folder.path("model");
     let commands: [&[&str]; 8] = [
         &["query", &source, "--from", "2020-04-11", "--to", "2020-04-10", "select 1 from jobs"],
-        &["predict", &source, "--model", &model, "--from", "2020-04-11", "--to", "2020-04-10"],
+        &["model", "predict", "duration", &source, "--model", &model, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["describe", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["simulate", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &["audit", &source, "--from", "2020-04-11", "--to", "2020-04-10"],
         &[
+            "model",
             "backtest",
             "duration",
             &source,
-            "--cluster",
+            "--site",
             &cluster,
             "--eval-from",
             "2020-04-11",
             "--eval-to",
             "2020-04-10",
         ],
-        &["backtest", "demand", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
+        &["model", "backtest", "demand", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
         &["plan", "power", &source, "--eval-from", "2020-04-11", "--eval-to", "2020-04-10"],
     ];
     for command in commands {
@@ -194,7 +196,7 @@ fn an_empty_or_inverted_window_is_told_as_it_was_typed_before_anything_is_read()
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("--from 2020-04-10T12:00 --to 2020-04-10T04:00:00Z"), "{}", stderr(&output));
     for text in ["soon", "2020-04-31", "2020-04-10T25:00"] {
-        let output = tracecast(&["train", "duration", &source, "--to", text, "--out", &folder.path("model")]);
+        let output = tracecast(&["model", "train", "duration", &source, "--to", text, "--out", &folder.path("model")]);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(text) && stderr(&output).contains("is no moment"), "{}", stderr(&output));
     }
@@ -235,7 +237,7 @@ fn named_conditions_select_what_they_stand_for() {
     let whole = cut("whole.csv", &|_| true);
     let known = cut("known.csv", &|row| !row.contains("ann,,"));
     let backtest = |source: &str, more: &[&str]| {
-        let arguments = ["backtest", "duration", source, "--models", "running_mean", "--json"];
+        let arguments = ["model", "backtest", "duration", source, "--methods", "running_mean", "--json"];
         let output = tracecast(&[&arguments, more].concat());
         assert!(output.status.success(), "{more:?}: {}", stderr(&output));
         json(&stdout(&output))["models"].clone()
@@ -248,7 +250,7 @@ fn named_conditions_select_what_they_stand_for() {
     let short = cut("short.csv", &|row| row.contains(",va,") && row.contains(",600,"));
     let cluster = folder.file("cluster.toml", CLUSTER);
     let waits = |source: &str, more: &[&str]| {
-        simulate::data(&[&[source, "--cluster", &cluster][..], more].concat())["metrics"]["overall"].clone()
+        simulate::data(&[&[source, "--site", &cluster][..], more].concat())["metrics"]["overall"].clone()
     };
     assert_eq!(waits(&short, &[]), waits(&whole, &["--vcs", "va", "--max-run", "10m"]));
 }

@@ -1,4 +1,5 @@
-//! One job with a deadline on real spot availability: what must hold of its cost, and that no deadline is missed.
+//! Job with a deadline on real spot availability: properties of its cost, and that no deadline is
+//! missed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod spot;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tracecast_analytics::ingest::SourceFile;
 use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, TOGETHER, backtest};
-use tracecast_planner::cloud::plan::CloudPlanAnswer;
+use tracecast_planner::cloud::plan::plan;
 use tracecast_planner::cloud::policy::CloudPolicy;
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
@@ -39,7 +40,7 @@ fn series(zones: &[&str]) -> Option<Vec<SpotSeries>> {
     let paths = paths?;
     let named = names(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
     let of = |(path, name): (&PathBuf, String)| {
-        SpotSeries::of(&read(std::slice::from_ref(path)).unwrap(), name, None).unwrap()
+        SpotSeries::new(&read(std::slice::from_ref(path)).unwrap(), name, None).unwrap()
     };
     Some(paths.iter().zip(named).map(of).collect())
 }
@@ -47,17 +48,13 @@ fn series(zones: &[&str]) -> Option<Vec<SpotSeries>> {
 fn request(slacks: &[f64], starts: usize, need: u32) -> CloudRequest {
     CloudRequest {
         work_ms: 48 * 3_600_000,
-        deadline_ms: None,
         slacks: slacks.to_vec(),
         changeover_ms: 12 * 60_000,
         price_ratio: 3.0,
         is_ratio_given: true,
         starts,
         need,
-        elastic: false,
-        together: None,
-        moving: ZonesTogether::default(),
-        uncertain: None,
+        ..CloudRequest::default()
     }
 }
 
@@ -65,8 +62,9 @@ fn of(found: &CloudBacktest, policy: CloudPolicy) -> &[BySlack] {
     &found.policies.iter().find(|tally| tally.name == policy).unwrap().by_slack
 }
 
-/// A programme may be that much above Uniform Progress on the mean over the slacks, as a share of all on-demand, before a test fails. The programme was designed with
-/// these traces in view, so how much cheaper it is says little; that it is not dearer must stay.
+/// Margin by which a programme may be above Uniform Progress on the mean over the slacks, as a
+/// share of all on-demand, before a test fails. The programme was designed with these traces in
+/// view, so how much cheaper it is says little; that it is not dearer must stay.
 const MARGIN: f64 = 0.01;
 
 fn say(found: &CloudBacktest) {
@@ -150,7 +148,7 @@ fn a_job_of_uncertain_work_keeps_its_deadline() {
     let Some(series) = series(&SINGLE[6..11]) else { return };
     let hours = |hours: i64| hours * 3_600_000;
     let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
-    let uncertain = Some(WorkDistribution::of(&work).unwrap());
+    let uncertain = Some(WorkDistribution::new(&work).unwrap());
     let found = backtest(&series, &CloudRequest { uncertain, ..request(&[0.65, 0.9], 2, 1) }, &()).unwrap();
     holds(&found, 2);
     for at in &found.uncertain.as_ref().unwrap().by_slack {
@@ -162,13 +160,13 @@ fn a_job_of_uncertain_work_keeps_its_deadline() {
     }
 }
 
-/// The same of an elastic job of up to 4 instances.
+/// An elastic job of up to 4 instances keeps its deadline.
 #[test]
 fn an_elastic_job_of_uncertain_work_keeps_its_deadline() {
     let Some(series) = series(&["preemption/4-node/aws-08-03-2023/us-east-1f"]) else { return };
     let hours = |hours: i64| hours * 3_600_000;
     let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
-    let uncertain = Some(WorkDistribution::of(&work).unwrap());
+    let uncertain = Some(WorkDistribution::new(&work).unwrap());
     let asked = CloudRequest { uncertain, elastic: true, ..request(&[0.65, 0.9], 2, 4) };
     let found = backtest(&series, &asked, &()).unwrap();
     holds(&found, 2);
@@ -209,7 +207,9 @@ fn a_job_over_nine_zones_keeps_its_deadline_and_costs_no_more_than_uniform_progr
     holds(&found, 4);
 }
 
-/// The same where zones are seen by probes alone, every two hours: no deadline is missed, nothing is cheaper than who sees all that comes, and the programme costs no more than Uniform Progress. Probes as often as the ticks show what is seen at every tick.
+/// Zones seen by probes alone, every two hours: no deadline is missed, no policy is cheaper than
+/// the one that sees all that comes, and the programme costs no more than Uniform Progress. Probes
+/// as often as the ticks show what is seen at every tick.
 #[test]
 fn zones_that_are_probed_keep_the_deadline() {
     let Some(series) = priced() else { return };
@@ -231,10 +231,10 @@ fn zones_that_are_probed_keep_the_deadline() {
 #[test]
 fn a_plan_over_nine_zones() {
     let Some(series) = priced() else { return };
-    let answer = CloudPlanAnswer::of(&series, "nine zones".to_owned(), &together(&[0.8], 2), &()).unwrap();
-    let zones = answer.zones.as_ref().unwrap();
+    let answer = plan(&series, "nine zones".to_owned(), &together(&[0.8], 2), &()).unwrap();
+    let zones = answer.body.zones.as_ref().unwrap();
     assert!(zones.zones.len() == 9 && !zones.order.is_empty(), "{zones:?}");
-    assert!(answer.candidates.iter().all(|of| of.choose_misses + of.report_misses == 0 && of.trace == TOGETHER));
+    assert!(answer.trial.candidates.iter().all(|of| of.choose_misses + of.report_misses == 0 && of.trace == TOGETHER));
     assert!(answer.recommendation.as_ref().unwrap().effects[0].change < -0.5);
 }
 
@@ -242,9 +242,9 @@ fn a_plan_over_nine_zones() {
 #[test]
 fn a_plan_for_one_zone() {
     let Some(series) = series(&SINGLE[7..8]) else { return };
-    let answer = CloudPlanAnswer::of(&series, "us-west-2b".to_owned(), &request(&[0.8], 5, 1), &()).unwrap();
+    let answer = plan(&series, "us-west-2b".to_owned(), &request(&[0.8], 5, 1), &()).unwrap();
     let recommendation = answer.recommendation.as_ref().unwrap();
     let regret = recommendation.regret.as_ref().unwrap();
     assert!(recommendation.effects[0].change < 0.0 && regret.oracle_change <= recommendation.effects[0].change);
-    assert!(answer.candidates.iter().all(|candidate| candidate.choose_misses + candidate.report_misses == 0));
+    assert!(answer.trial.candidates.iter().all(|candidate| candidate.choose_misses + candidate.report_misses == 0));
 }

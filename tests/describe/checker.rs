@@ -66,7 +66,7 @@ impl Checker {
         }
     }
 
-    /// As [`Checker::number`], or null for `None`.
+    /// Checks a number as [`Checker::number`] does, or null for `None`.
     pub fn option(&mut self, path: &str, expected: Option<f64>, tolerance: f64) {
         match expected {
             Some(expected) => self.number(path, expected, tolerance),
@@ -118,7 +118,8 @@ impl Checker {
         }
     }
 
-    /// The topic is null, and one entry of `missing` says why. The topics' entries stand in the catalogue's order.
+    /// Checks that the topic is null, and that one entry of `missing` says why. The topics' entries
+    /// stand in the catalogue's order.
     pub fn missing(&mut self, topics: &[&str]) {
         self.list("missing", topics.len());
         for (ix, topic) in topics.iter().enumerate() {
@@ -172,7 +173,7 @@ impl Checker {
         self.finish_below(what, &[""]);
     }
 
-    /// As [`Checker::finish`], of the topics `below` alone.
+    /// Finishes as [`Checker::finish`] does, for the topics `below` alone.
     pub fn finish_below(self, what: &str, below: &[&str]) {
         let mut values = Vec::new();
         leaves("", &self.value, &mut values);

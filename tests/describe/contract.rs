@@ -1,5 +1,5 @@
-//! What holds of every description: its JSON fits the published schema key by key, a trace folder says what its source
-//! says, and every run says the same.
+//! Contract of every description: its JSON fits the published schema key by key, a trace folder is
+//! described like its source, and every run gives the same.
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ fn is_a(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Every required key is there; every key is known, where the schema names any.
+/// Checks that every required key is there, and every key is known, where the schema names any.
 fn object(fields: &Map<String, Value>, schema: &Map<String, Value>, root: &Value, path: &str) -> Result<(), String> {
     for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
         if !name.as_str().is_some_and(|name| fields.contains_key(name)) {
@@ -122,7 +122,8 @@ fn the_check_of_schemas_by_hand() {
     assert!(!fits(serde_json::json!({ "p": null, "pairs": [["a", 1, 2]] })), "too many in a pair");
 }
 
-/// Where each schema is: the real traces that are there, and fixtures of many formats, which always are.
+/// Sources of each schema: the real traces that are there, and fixtures of many formats, which
+/// always are.
 fn sources() -> Vec<(String, Vec<PathBuf>)> {
     let mut sources: Vec<(String, Vec<PathBuf>)> = [
         "philly/philly_jobs.csv.gz",
@@ -183,7 +184,7 @@ fn every_description_fits_the_schema_survives_a_trace_folder_and_is_repeatable()
                 continue;
             }
         };
-        let text = serde_json::to_string(&Description::of(&trace)).unwrap();
+        let text = serde_json::to_string(&Description::new(&trace)).unwrap();
         let json: Value = serde_json::from_str(&text).unwrap();
         conforms(&json, &schema, &schema, "").unwrap_or_else(|error| panic!("{name}: {error}"));
         promises(&name, &json);
@@ -191,26 +192,27 @@ fn every_description_fits_the_schema_survives_a_trace_folder_and_is_repeatable()
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         storage::save(&trace, &path).unwrap();
-        let back = serde_json::to_string(&Description::of(&storage::load(&path).unwrap())).unwrap();
+        let back = serde_json::to_string(&Description::new(&storage::load(&path).unwrap())).unwrap();
         assert!(back == text, "{name}: {}", first_difference(&text, &back));
 
-        let again = serde_json::to_string(&Description::of(&read(&paths).unwrap())).unwrap();
+        let again = serde_json::to_string(&Description::new(&read(&paths).unwrap())).unwrap();
         assert!(again == text, "{name}: {}", first_difference(&text, &again));
         seen += 1;
     }
     assert!(seen >= 4, "fixtures of several formats can be read");
 }
 
-/// Where a process started by [`threads_make_no_difference`] writes what it describes, and what that is.
+/// Environment variable with the file to which a process started by [`threads_make_no_difference`]
+/// writes its description.
 const ANSWER: &str = "TRACECAST_TEST_ANSWER";
 const SOURCE: &str = "TRACECAST_TEST_SOURCE";
 
-/// Not a test of its own: what the processes of the next test run.
+/// Description made by the processes of the next test; not a test by itself.
 #[test]
 fn describe_in_another_process() {
     let (Some(answer), Some(source)) = (std::env::var_os(ANSWER), std::env::var_os(SOURCE)) else { return };
     let trace = read(&[PathBuf::from(source)]).unwrap();
-    std::fs::write(answer, serde_json::to_string(&Description::of(&trace)).unwrap()).unwrap();
+    std::fs::write(answer, serde_json::to_string(&Description::new(&trace)).unwrap()).unwrap();
 }
 
 /// The number of threads is fixed when a process starts, so each number takes a process.
@@ -249,7 +251,7 @@ fn first_difference(one: &str, other: &str) -> String {
     format!("differs: {} against {}", around(one), around(other))
 }
 
-/// What every reader of the JSON form may rely on.
+/// Checks what every reader of the JSON form may rely on.
 fn promises(name: &str, json: &Value) {
     for field in ["read", "kept", "repaired", "quarantined"] {
         assert!(json["quality"][field].is_u64(), "{name}: quality.{field}");

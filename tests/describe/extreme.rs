@@ -142,7 +142,7 @@ fn nothing_panics_on_tables_no_source_should_give() {
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
         .run(&any::<u64>(), |seed| {
             let trace = trace(seed);
-            let description = Description::of(&trace);
+            let description = Description::new(&trace);
             let json = serde_json::to_string(&description).unwrap();
             let value = serde_json::from_str(&json).unwrap();
             prop_assert_eq!(conforms(&value, &schema, &schema, ""), Ok(()));
@@ -158,7 +158,7 @@ fn nothing_panics_on_tables_no_source_should_give() {
             tables::save(&trace, &description, &out.join("tables")).unwrap();
             storage::save(&trace, &out.join("trace")).unwrap();
             let back = storage::load(&out.join("trace")).unwrap();
-            prop_assert_eq!(serde_json::to_string(&Description::of(&back)).unwrap(), json);
+            prop_assert_eq!(serde_json::to_string(&Description::new(&back)).unwrap(), json);
             std::fs::remove_dir_all(&out).unwrap();
             Ok(())
         })

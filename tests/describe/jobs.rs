@@ -1,4 +1,5 @@
-//! Topics that count and add up jobs: summary, size, status, failure, sharing, users, recurrence.
+//! Topics that count and add up jobs: summary, size, status, failure, sharing, users, recurrence,
+//! lost, repeated, limits.
 
 use std::collections::BTreeMap;
 
@@ -307,7 +308,8 @@ pub fn users(c: &mut Checker, world: &World) {
     }
 }
 
-/// How a total is spread over its holders: fewer than 200 here, so that the Lorenz curve has every point.
+/// Concentration of a total over its holders: fewer than 200 here, so that the Lorenz curve has
+/// every point.
 fn concentration(c: &mut Checker, path: &str, values: &[f64]) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -425,4 +427,118 @@ pub fn locality(c: &mut Checker, world: &World) {
         plain::summary(c, &format!("{path}.wait_s"), &waits);
     }
     c.null("locality.delay");
+}
+
+/// A20 of a source without utilisation.
+pub fn lost(c: &mut Checker, world: &World) {
+    let held: Vec<&Job> = world.jobs.iter().filter(|job| job.gpu_s().is_some_and(|gpu_s| gpu_s > 0.0)).collect();
+    c.count("lost.unknown_gpu_time_jobs", world.jobs.iter().filter(|job| job.gpu_s().is_none()).count() as u64);
+    row_of_lost(c, "lost.all", &held);
+    let mut by = |field: &str, of: fn(&Job) -> &Option<String>| {
+        let mut names: Vec<&String> = held.iter().filter_map(|job| of(job).as_ref()).collect();
+        names.sort();
+        names.dedup();
+        c.list(&format!("lost.{field}"), names.len());
+        let mut before = f64::INFINITY;
+        for ix in 0..names.len() {
+            let path = format!("lost.{field}[{ix}]");
+            let name = c.value(&format!("{path}.name"));
+            let jobs: Vec<&Job> = held.iter().copied().filter(|job| of(job).as_deref() == name.as_str()).collect();
+            assert!(!jobs.is_empty(), "{path} is {name}");
+            row_of_lost(c, &path, &jobs);
+            let lost = c.value(&format!("{path}.lost_gpu_hours")).as_f64().unwrap_or(f64::NEG_INFINITY);
+            if lost > before {
+                c.mismatch(format!("{path}.lost_gpu_hours: {lost} after {before}"));
+            }
+            before = lost;
+        }
+    };
+    by("users", |job| &job.user);
+    by("vcs", |job| &job.vc);
+}
+
+fn row_of_lost(c: &mut Checker, path: &str, jobs: &[&Job]) {
+    let hours = |states: &[&str]| gpu_hours(jobs.iter().copied().filter(|job| states.contains(&job.state)));
+    let known = jobs.iter().any(|job| job.state != "unknown");
+    let failed = hours(&["failed", "out_of_memory", "node_fail", "timeout"]);
+    let (cancelled, all) = (hours(&["cancelled"]), gpu_hours(jobs.iter().copied()));
+    c.count(&format!("{path}.jobs"), jobs.len() as u64);
+    c.number(&format!("{path}.held_gpu_hours"), all, SUM);
+    c.option(&format!("{path}.failed_gpu_hours"), known.then_some(failed), SUM);
+    c.option(&format!("{path}.cancelled_gpu_hours"), known.then_some(cancelled), SUM);
+    c.null(&format!("{path}.idle_gpu_hours"));
+    let others =
+        jobs.iter().any(|job| !["failed", "out_of_memory", "node_fail", "timeout", "cancelled"].contains(&job.state));
+    c.option(&format!("{path}.utilisation_coverage"), others.then_some(0.0), 0.0);
+    c.option(&format!("{path}.lost_gpu_hours"), known.then_some(failed + cancelled), SUM);
+}
+
+/// A21 of a source without names.
+pub fn repeated(c: &mut Checker, world: &World) {
+    let failed = |job: &Job| ["failed", "out_of_memory", "timeout"].contains(&job.state);
+    let ended: Vec<&Job> = world.jobs.iter().filter(|job| job.is_over()).collect();
+    let mut known: Vec<&Job> = ended.iter().copied().filter(|job| job.user.is_some() && job.end.is_some()).collect();
+    c.count("repeated.jobs", known.len() as u64);
+    c.count("repeated.unknown_jobs", (ended.len() - known.len()) as u64);
+    known.sort_by_key(|job| job.end);
+    let mut of_user: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
+    for job in known {
+        of_user.entry(job.user.as_deref().unwrap()).or_default().push(job);
+    }
+    let in_a_row = |jobs: &[&Job]| jobs.split(|job| !failed(job)).map(<[_]>::len).max().unwrap_or(0);
+    of_user.retain(|_, jobs| in_a_row(jobs) >= 3);
+    c.list("repeated.works", of_user.len());
+    let hours = |jobs: &[&Job]| gpu_hours(jobs.iter().copied().filter(|job| failed(job)));
+    let total: f64 = of_user.values().map(|jobs| hours(jobs)).sum();
+    c.option("repeated.lost_gpu_hours", (!of_user.is_empty()).then_some(total), SUM);
+    let mut users: Vec<(&str, Vec<&Job>)> = of_user.into_iter().collect();
+    users.sort_by(|a, b| hours(&b.1).total_cmp(&hours(&a.1)));
+    for (ix, (user, jobs)) in users.iter().enumerate() {
+        let path = format!("repeated.works[{ix}]");
+        c.text(&format!("{path}.user"), user);
+        c.null(&format!("{path}.name"));
+        c.count(&format!("{path}.jobs"), jobs.len() as u64);
+        c.count(&format!("{path}.failures"), jobs.iter().filter(|job| failed(job)).count() as u64);
+        c.count(&format!("{path}.most_in_a_row"), in_a_row(jobs) as u64);
+        c.number(&format!("{path}.lost_gpu_hours"), hours(jobs), SUM);
+    }
+}
+
+/// A22 of a source without limits.
+pub fn limits(c: &mut Checker, world: &World) {
+    let ran: Vec<&Job> = world.jobs.iter().filter(|job| job.is_gpu_job() && job.run_s.is_some()).collect();
+    c.count("limits.jobs", ran.iter().filter(|job| job.ended_run().is_some_and(|run| run > 0.0)).count() as u64);
+    c.count("limits.limited_jobs", 0);
+    c.null("limits.median_limit_over_run");
+    c.null("limits.reserved_gpu_hours");
+    c.list("limits.users", 0);
+    let (earlier, later) = ran.split_at(ran.len() - ran.len() / 4);
+    let split = later[0].submit;
+    let over = |job: &&&Job| job.state == "completed" && job.held.iter().all(|(_, end)| *end <= split);
+    let mut runs: Vec<(f64, f64)> =
+        earlier.iter().filter(over).map(|job| (job.run_s.unwrap(), gpu_hours([*job]))).collect();
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // The first that 95 of 100, and jobs with 95 of 100 GPU-hours, do not exceed, in whole minutes.
+    let of_jobs = runs[(runs.len() * 95).div_ceil(100) - 1].0;
+    let total: f64 = runs.iter().map(|(_, hours)| hours).sum();
+    let mut sum = 0.0;
+    let of_time = runs.iter().find(|(_, hours)| {
+        sum += hours;
+        sum >= 0.95 * total
+    });
+    let limit = (of_jobs.max(of_time.map_or(0.0, |(run, _)| *run)) / 60.0).ceil() * 60.0;
+    let ended: Vec<&Job> = later.iter().copied().filter(|job| job.run_s.unwrap() > limit).collect();
+    let path = "limits.default_limit";
+    c.number(&format!("{path}.limit_s"), limit, 0.0);
+    c.count(&format!("{path}.chosen_on_jobs"), runs.len() as u64);
+    c.count(&format!("{path}.later_jobs"), later.len() as u64);
+    c.count(&format!("{path}.ended_jobs"), ended.len() as u64);
+    c.count(
+        &format!("{path}.ended_completed_jobs"),
+        ended.iter().filter(|job| job.state == "completed").count() as u64,
+    );
+    let (lost, all) = (gpu_hours(ended), gpu_hours(later.to_vec()));
+    c.number(&format!("{path}.ended_gpu_hours"), lost, SUM);
+    c.number(&format!("{path}.later_gpu_hours"), all, SUM);
+    c.flag(&format!("{path}.advised"), lost <= 0.1 * all);
 }

@@ -216,7 +216,7 @@ fn parameters(c: &mut Checker, path: &str, expected: &[&str]) -> Vec<f64> {
     read.collect()
 }
 
-/// One fit to all of `values`; its AIC.
+/// Checks one fit to all of `values`; returns its AIC.
 fn fit(c: &mut Checker, path: &str, family: &str, base: Option<&str>, values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let (zeros, rest, inner, two_part) = match base {
@@ -257,7 +257,7 @@ fn fit(c: &mut Checker, path: &str, family: &str, base: Option<&str>, values: &[
     2.0 * k - 2.0 * ll
 }
 
-/// The parameters are where the likelihood is largest.
+/// Checks that the parameters are where the likelihood is largest.
 fn optimal(c: &mut Checker, path: &str, family: &str, p: &[f64], data: &[(f64, f64)], ln_l: f64) {
     let n: f64 = data.iter().map(|(_, count)| count).sum();
     let mean = |f: &dyn Fn(f64) -> f64| data.iter().map(|(x, count)| count * f(*x)).sum::<f64>() / n;

@@ -25,8 +25,8 @@ use tracecast_tests::{read, real_trace};
 /// The description of some files as JSON, ready to check, with what comes before the topics checked.
 fn described(paths: &[PathBuf], rows: u64) -> Checker {
     let trace = read(paths).unwrap();
-    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
-    c.text("schema", "describe/2");
+    let mut c = Checker::new(serde_json::to_value(Description::new(&trace)).unwrap());
+    c.text("schema", "describe/3");
     c.list("sources", paths.len());
     for (ix, path) in paths.iter().enumerate() {
         c.text(&format!("sources[{ix}].name"), path.to_str().unwrap());
@@ -55,6 +55,8 @@ fn philly_joined() {
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
     times::arrival(&mut c, &world);
+    jobs::lost(&mut c, &world);
+    jobs::limits(&mut c, &world);
     c.missing(&[
         "pool",
         "users",
@@ -66,6 +68,7 @@ fn philly_joined() {
         "sharing",
         "power",
         "backlog",
+        "repeated",
     ]);
     c.finish("Philly, joined table");
 }
@@ -94,6 +97,9 @@ fn philly_log() {
         "sharing",
         "power",
         "backlog",
+        "lost",
+        "repeated",
+        "limits",
     ]);
     c.finish("Philly, job log of four GPUs and more");
 }
@@ -109,7 +115,9 @@ fn openb_topics(c: &mut Checker, world: &world::World) {
     jobs::locality(c, world);
     jobs::sharing(c, world);
     times::arrival(c, world);
-    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence", "power", "backlog"]);
+    jobs::lost(c, world);
+    jobs::limits(c, world);
+    c.missing(&["vc", "pool", "users", "usage", "fragment", "recurrence", "power", "backlog", "repeated"]);
 }
 
 #[test]
@@ -133,7 +141,9 @@ fn helios_slice_topics(c: &mut Checker, world: &world::World) {
     jobs::recurrence(c, world);
     jobs::failure(c, world);
     times::arrival(c, world);
-    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing", "power", "backlog"]);
+    jobs::lost(c, world);
+    jobs::limits(c, world);
+    c.missing(&["wait", "pool", "usage", "fragment", "locality", "sharing", "power", "backlog", "repeated"]);
 }
 
 #[test]
@@ -145,7 +155,7 @@ fn helios_slice() {
     c.finish("Helios Venus slice");
 }
 
-/// The same jobs beside the GPUs of each VC by day.
+/// Description of these jobs beside the GPUs of each VC by day.
 #[test]
 fn helios_slice_with_quotas() {
     let Some(path) = real_trace("helios/helios_venus_2vc_sept.csv") else { return };
@@ -153,7 +163,7 @@ fn helios_slice_with_quotas() {
     let mut world = world::helios_slice(&path);
     world.quotas = world::helios_quotas(&quotas);
     let trace = read(&[path, quotas]).unwrap();
-    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    let mut c = Checker::new(serde_json::to_value(Description::new(&trace)).unwrap());
     jobs::summary(&mut c, &world);
     times::calendar(&mut c, &world);
     times::vc(&mut c, &world);
@@ -184,6 +194,9 @@ fn earth() {
         "power",
         "arrival",
         "backlog",
+        "lost",
+        "repeated",
+        "limits",
     ]);
     c.finish("Helios Earth, eight VCs");
 }
@@ -194,7 +207,7 @@ fn philly_nodes() {
     let Some(path) = real_trace("philly/philly_node_sequence.csv.gz") else { return };
     let rows = world::rows(&path);
     let trace = read(&[path]).unwrap();
-    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    let mut c = Checker::new(serde_json::to_value(Description::new(&trace)).unwrap());
     times::node_series(&mut c, &rows);
     c.finish_below("Philly, nodes in use", &["calendar.nodes_in_use"]);
 }
@@ -221,6 +234,9 @@ fn made_up_log() {
     jobs::recurrence(&mut c, &world);
     jobs::failure(&mut c, &world);
     times::arrival(&mut c, &world);
+    jobs::lost(&mut c, &world);
+    jobs::repeated(&mut c, &world);
+    jobs::limits(&mut c, &world);
     c.missing(&["pool", "usage", "fragment", "locality", "sharing", "power", "backlog"]);
     c.finish("made-up log");
 }
@@ -253,7 +269,7 @@ fn every_changed_number_is_found() {
 #[test]
 fn published_totals() {
     if let Some(path) = real_trace("philly/philly_jobs.csv.gz") {
-        let json = serde_json::to_value(Description::of(&read(&[path]).unwrap())).unwrap();
+        let json = serde_json::to_value(Description::new(&read(&[path]).unwrap())).unwrap();
         assert_eq!(json["summary"]["jobs"], 111_549);
         assert_eq!((json["summary"]["gpu_hours"].as_f64().unwrap() / 1e4).round(), 362.0, "3.62 million GPU-hours");
         for (gpus, jobs) in [(1.0, 96_662), (2.0, 2_522), (4.0, 5_487), (8.0, 5_716)] {
@@ -263,7 +279,7 @@ fn published_totals() {
         }
     }
     if let Some(path) = real_trace("openb_2023/openb_pod_list_default.csv.gz") {
-        let json = serde_json::to_value(Description::of(&read(&[path]).unwrap())).unwrap();
+        let json = serde_json::to_value(Description::new(&read(&[path]).unwrap())).unwrap();
         assert_eq!(json["summary"]["jobs"], 8_152);
         let fractional = json["sharing"]["fractional_share"].as_f64().unwrap();
         assert_eq!((fractional * 1e3).round(), 436.0, "43.6 % of the GPU pods ask for a fraction");

@@ -1,5 +1,6 @@
-//! Where jobs ran: fragmentation, locality and causes of delay of a made-up Philly log with nodes, against a count of
-//! every node's GPUs at every minute. No public trace with placements is small enough to lie around.
+//! Placements: fragmentation, locality and causes of delay of a made-up Philly log with nodes,
+//! against a count of every node's GPUs at every minute. No public trace with placements is small
+//! enough to lie around.
 
 use std::fmt::Write as _;
 
@@ -108,7 +109,7 @@ fn every_number_about_places() {
     let machines: String = NODES.iter().map(|(node, gpus)| format!("{node},{gpus}, 12GB\n")).collect();
     std::fs::write(&files[1], format!("machineId, number of GPUs, single GPU mem\n{machines}")).unwrap();
     let trace = read(&files).unwrap();
-    let mut c = Checker::new(serde_json::to_value(Description::of(&trace)).unwrap());
+    let mut c = Checker::new(serde_json::to_value(Description::new(&trace)).unwrap());
     fragment(&mut c, &jobs);
     locality(&mut c, &jobs);
     delay(&mut c, &jobs);

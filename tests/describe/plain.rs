@@ -97,7 +97,7 @@ pub fn ended_by(observations: &[(f64, bool)]) -> Vec<(f64, f64)> {
     ends.into_iter().map(step).collect()
 }
 
-/// As [`curve`], each value once.
+/// Checks a [`curve`] in which each value counts once.
 pub fn plain_curve(c: &mut Checker, path: &str, values: &[f64], most: usize) {
     let pairs: Vec<(f64, f64)> = values.iter().map(|value| (*value, 1.0)).collect();
     curve(c, path, &pairs, most);

@@ -566,7 +566,7 @@ fn vc_quota(
     Load { mean, used: plain::area(held, from, to), there: plain::area(quota, from, to) }
 }
 
-/// How unequal the mean utilisations are; two VCs with a quota at least.
+/// Inequality of the mean utilisations; two VCs with a quota at least.
 fn imbalance(c: &mut Checker, loads: &[Load]) {
     if loads.len() < 2 {
         for field in ["imbalance", "utilisation_gini", "pooled_utilisation"] {

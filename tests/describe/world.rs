@@ -10,14 +10,14 @@ use serde_json::Value;
 pub const HOUR: i64 = 3_600_000;
 pub const DAY: i64 = 24 * HOUR;
 
-/// One job as the raw file has it, with what follows from its times. Times in ms.
+/// A job as the raw file has it, with what follows from its times. Times in ms.
 #[derive(Debug, Clone, Default)]
 pub struct Job {
     pub submit: i64,
     pub start: Option<i64>,
     pub end: Option<i64>,
     pub run_s: Option<f64>,
-    /// It still ran when the record was taken, so that `run_s` is only its run until then.
+    /// Whether it still ran when the record was taken, so that `run_s` is only its run until then.
     pub running: bool,
     /// The run is the source's figure, not derived from timestamps.
     pub reported_run: bool,
@@ -29,9 +29,9 @@ pub struct Job {
     pub vc: Option<String>,
     pub nodes: Option<u64>,
     pub attempts: Option<u64>,
-    /// When it held its GPUs.
+    /// Times at which it held its GPUs.
     pub held: Vec<(i64, i64)>,
-    /// Its place in time was taken from its submission.
+    /// Whether its place in time was taken from its submission.
     pub assumed_start: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Job {
 const OPEN: i64 = i64::MAX;
 
 impl Job {
-    /// Its run, if it ended.
+    /// Run of the job, if it ended.
     pub fn ended_run(&self) -> Option<f64> {
         self.run_s.filter(|_| !self.running)
     }
@@ -68,7 +68,7 @@ impl Job {
         })
     }
 
-    /// When it waited, where that is known.
+    /// Start and end of its wait, where they are known.
     pub fn waited(&self) -> Option<(i64, i64)> {
         Some((self.submit, self.start?))
     }

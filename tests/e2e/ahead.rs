@@ -1,4 +1,5 @@
-//! How far ahead a real Slurm plans, replayed: `bf_max_job_test`, the waiting jobs that its backfill looks at in a cycle, and `bf_window`, the time ahead for which it keeps nodes.
+//! Look-ahead of a real Slurm, replayed: `bf_max_job_test`, the waiting jobs that its backfill
+//! looks at in a cycle, and `bf_window`, the time ahead for which it keeps nodes.
 //!
 //! 60 jobs in four bursts on 4 nodes of 8 GPUs, recorded once under each. The replay with the same bound is held against the recorded starts, beside that without.
 //! Takes about five minutes.

@@ -1,4 +1,5 @@
-//! What a real Slurm makes of the files of `plan defer`: installed as their NOTES.txt says, they hold the jobs that are to wait, and `defer_release.sh` starts them in a clean hour.
+//! Files of `plan defer` in a real Slurm: installed as their NOTES.txt says, they hold the jobs
+//! that are to wait, and `defer_release.sh` starts them in a clean hour.
 //!
 //! The plan is of three weeks of hourly jobs of one GPU with a limit of 2 h, and of hours of 400 g/kWh with six clean ones of 100 that begin three hours from now, each day. So what is submitted now waits. Takes half a minute.
 
@@ -18,7 +19,7 @@ use crate::lab::Lab;
 const HOUR_S: i64 = 3_600;
 /// Hours of the record.
 const RECORD_H: i64 = 21 * 24;
-/// In how many hours clean ones begin, and how many they are.
+/// Hours until the clean ones begin, and their number.
 const CLEAN: (i64, i64) = (3, 6);
 
 fn now_s() -> i64 {
@@ -95,7 +96,9 @@ fn install(lab: &Lab, folder: &Path, files: &[Emitted]) {
     lab.run(&["lua", file.to_str().unwrap()]);
 }
 
-/// When the table lets a job of one GPU and a limit of 2 h begin that is submitted in an hour: in a clean hour, but not always the first, as forecasts keep working days and weekends apart.
+/// Start that the table allows a job of one GPU and a limit of 2 h that is submitted in an hour,
+/// seconds: in a clean hour, but not always the first, as forecasts keep working days and weekends
+/// apart.
 fn planned_s(folder: &Path, first_h: i64) -> i64 {
     let table = std::fs::read_to_string(folder.join("defer.csv")).unwrap();
     let submitted = tracecast_analytics::time::format_rfc3339(first_h * HOUR_S * 1_000);

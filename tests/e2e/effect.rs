@@ -1,4 +1,5 @@
-//! Whether a plan of queues does in a real Slurm what it was said to do: the same jobs before and after its files are in place.
+//! Effect of a plan of queues in a real Slurm, compared with its forecast: the same jobs before and
+//! after its files are in place.
 //!
 //! 270 jobs of the VCs vision and speech, two nodes of 8 GPUs each, in fifteen bursts. Speech asks for three times as much as vision, and for more than its nodes can do. They are recorded once on partitions of their own nodes. From
 //! that record come the plan, with the files that share the nodes, and the forecast of what sharing does: the record replayed with shares beside the record replayed as it was, job by job, with the 95 % interval of the mean difference. Then the plan's
@@ -14,7 +15,7 @@ use tracecast_analytics::Trace;
 use tracecast_planner::plan::verdict::Verdict;
 use tracecast_planner::queues::answer::QueuesCandidate;
 use tracecast_planner::queues::share::Sharing;
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun};
+use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest, SearchRun};
 use tracecast_planner::replay::compare::{Difference, compare};
 use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::replay::metric::JobTimes;
@@ -31,16 +32,16 @@ const SHARING: Sharing = Sharing::Borrowing { ceiling: None, reclaim: false };
 const JOBS: u64 = 270;
 const JOBS_A_BURST: u64 = 18;
 const GAP_S: u64 = 12;
-/// The plan is chosen on jobs before this one.
+/// First job that the plan is not chosen on.
 const SPLIT: usize = 162;
 /// GPUs of jobs, each as likely as the others.
 const GPUS: [u32; 6] = [1, 1, 2, 2, 4, 8];
-/// As the operator had it. Jobs that warm the lab up are on all nodes.
+/// Partitions as the operator had them. Jobs that warm the lab up are on all nodes.
 const PARTITIONS: &str = "PartitionName=gpu Nodes=n[1-4] Default=YES DefMemPerCPU=10
 PartitionName=vision Nodes=n[1-2] DefMemPerCPU=10
 PartitionName=speech Nodes=n[3-4] DefMemPerCPU=10
 ";
-/// The same as a cluster file.
+/// The operator's partitions as a cluster file.
 const TODAY: &str = "[[vc]]\nname = \"speech\"\nnodes = 2\n\n[[vc]]\nname = \"vision\"\nnodes = 2\n";
 /// All nodes for both, each served first on as many GPUs as it had.
 const SHARED: &str = "[[pool]]\nname = \"all\"\nnodes = 4\n\n[[vc]]\nname = \"speech\"\npool = \"all\"\nguaranteed_gpus = 16\n\n[[vc]]\nname = \"vision\"\npool = \"all\"\nguaranteed_gpus = 16\n";
@@ -54,7 +55,7 @@ struct Asked {
     limit_min: u32,
 }
 
-/// The same jobs every time.
+/// Jobs drawn alike every time.
 fn jobs() -> Vec<Asked> {
     let mut random = SplitMix::new(21);
     (0..JOBS)
@@ -111,16 +112,17 @@ fn planned(trace: &Trace) -> QueuesAnswer {
     let (loaded, policy) = recorded(trace, TODAY);
     let split_ms = loaded.workload.origin_ms + loaded.workload.submit_ms[SPLIT];
     let request = QueuesRequest::of_list(Some(split_ms), policy);
-    QueuesAnswer::of(trace, &loaded, String::new(), &request, SearchRun::default()).unwrap()
+    queues::plan(trace, &loaded, String::new(), &request, SearchRun::default()).unwrap()
 }
 
-/// What sharing is to do to the waits of the recorded jobs. Of the later ones the plan says the same.
+/// Forecast effect of sharing on the waits of the recorded jobs. Of the later ones the plan says
+/// the same.
 fn forecast(trace: &Trace) -> Difference {
     let times = |nodes: &str| {
         let (loaded, policy) = recorded(trace, nodes);
         let schedule = simulate(&loaded.workload, &loaded.cluster, &policy).unwrap();
         println!("against the record: {}", agreement(&loaded, &schedule));
-        (JobTimes::of(&loaded.workload, &schedule).unwrap(), loaded.workload)
+        (JobTimes::new(&loaded.workload, &schedule).unwrap(), loaded.workload)
     };
     let ((today, workload), (shared, _)) = (times(TODAY), times(SHARED));
     let later = |times: &JobTimes| {
@@ -128,10 +130,10 @@ fn forecast(trace: &Trace) -> Difference {
         waits.iter().sum::<i64>() as f64 / 1e3 / waits.len() as f64
     };
     let plan = planned(trace);
-    let is_it = |of: &&QueuesCandidate| of.sharing == SHARING && of.policy == plan.today;
-    let said = plan.candidates.iter().find(is_it).unwrap();
-    println!("of the later jobs the plan says {:?} and {:?}", plan.held_out.today, said.later);
-    assert!((plan.held_out.today.mean_wait_s - later(&today)).abs() < 1e-6);
+    let is_it = |of: &&QueuesCandidate| of.sharing == SHARING && of.policy == plan.body.today;
+    let said = plan.body.candidates.iter().find(is_it).unwrap();
+    println!("of the later jobs the plan says {:?} and {:?}", plan.trial.today, said.later);
+    assert!((plan.trial.today.mean_wait_s - later(&today)).abs() < 1e-6);
     assert!((said.later.mean_wait_s - later(&shared)).abs() < 1e-6);
     let found = compare(&workload, &[("today", &today), ("shared", &shared)], 0).unwrap();
     found.differences.into_iter().next().unwrap()
@@ -174,9 +176,9 @@ fn a_plan_does_what_it_says() {
     println!("the plan: {}", plan.action);
     // Whether it advises to share or, as a VC may wait some seconds longer than on nodes of its own, not to: here it is done.
     plan.verdict = Verdict::Advised;
-    let chosen = plan.chosen;
-    plan.candidates[chosen].sharing = SHARING;
-    plan.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
+    let chosen = plan.body.chosen;
+    plan.body.candidates[chosen].sharing = SHARING;
+    plan.body.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
     carry_out(&lab, folder.path(), &plan, &own);
     let both = record(&lab, &kept.join("slurm-after-plan.txt"));
     drop(lab);

@@ -30,11 +30,12 @@ struct Hosted {
     asked: Asked,
     /// Arguments of `sbatch`.
     beside: [String; 2],
-    /// What `sacct` is to say it was given on each node: processors and, where it says so, memory, MB.
+    /// Allocation that `sacct` is to report on each node: processors and, where it says so, memory,
+    /// MB.
     given: (u32, u32),
 }
 
-/// What is drawn for a job with so many GPUs on a node: arguments, and what comes of them.
+/// Drawn arguments for a job with so many GPUs on a node, and the allocation that comes of them.
 fn beside(random: &mut SplitMix, gpus: u32) -> ([String; 2], (u32, u32)) {
     let each = random.of(&[3, 4, 6, 9, 11, 16]).min(CPUS / gpus);
     // One core is two processors, and what is begun is taken whole.
@@ -102,7 +103,7 @@ fn loaded(trace: &Trace, hosts: Hosts) -> (Loaded, i64) {
     (loaded, period_ms)
 }
 
-/// How many jobs lie on the nodes of the record.
+/// Number of jobs that the replay places on the nodes of the record.
 fn on_the_same_nodes(trace: &Trace, loaded: &Loaded, schedule: &Schedule) -> usize {
     let is_same = |segment: &&tracecast_planner::sim::Segment| {
         let replayed: BTreeSet<u32> = schedule.pieces_of(segment).iter().map(|piece| piece.node).collect();
@@ -132,7 +133,8 @@ fn agrees(trace: &Trace) {
     assert!(same_without * 10 <= same * 7, "{same_without} and {same}");
 }
 
-/// What the record says that jobs were given is what their arguments come to, though what it says they asked for is not.
+/// Checks that recorded allocations follow from the arguments of the jobs, though recorded requests
+/// do not.
 fn says_what_was_given(trace: &Trace) {
     const MIB: i64 = 1 << 20;
     let mut asked_less = 0;

@@ -1,5 +1,6 @@
-//! What a real Slurm makes of the `job_submit.lua` of `tracecast_predictors::slurm`: whatever the table, jobs are accepted; with a good one, each job
-//! gets its comment, site factor and time limit, and the mean wait falls.
+//! `job_submit.lua` of `tracecast_predictors::slurm` in a real Slurm: whatever the table, jobs are
+//! accepted; with a good one, each job gets its comment, site factor and time limit, and the mean
+//! wait falls.
 //!
 //! The workload of the second test: lots of 30 jobs of four users with eight programs, which run 1 to 20 s: half of the jobs run at most 2 s, and
 //! two programs hold most of the GPU-seconds. Three lots are run, and a predictor trained on what `sacct` says of them makes the table; a fourth is
@@ -213,7 +214,7 @@ fn run(lab: &Lab, jobs: &[Job], first: usize, file: &Path) -> (f64, Trace) {
 
 /// The table that the predictor writes, once it is trained on a recording.
 fn learned(trace: &Trace) -> Vec<u8> {
-    let timeline = Timeline::of(trace, timeline::TimelineOptions::default()).unwrap();
+    let timeline = Timeline::new(trace, timeline::TimelineOptions::default()).unwrap();
     let predictor = Predictor::train(&timeline, &backtest::BacktestOptions::default()).unwrap();
     write_table(&slurm::entries(&predictor, &timeline).unwrap())
 }

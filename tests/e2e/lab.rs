@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use tracecast_analytics::Trace;
 use tracecast_tests::{check, read};
 
-/// Which labs of the machine the tests take (`TRACECAST_LAB`). The first is left to whoever starts one by hand.
+/// Labs of the machine that the tests take (`TRACECAST_LAB`). The first is left to whoever starts
+/// one by hand.
 const LABS: [u8; 2] = [2, 3];
-/// One more, for the test of labs themselves.
+/// A further lab, for the test of labs themselves.
 const ONE_MORE: u8 = 4;
 
 /// The number of a lab that no other test has, be it of this process or of another.
@@ -47,7 +48,7 @@ impl Place {
 pub(crate) struct Lab {
     place: Place,
     nodes: u32,
-    /// What the lab script is told by its environment.
+    /// Environment of the lab script.
     settings: Vec<(&'static str, OsString)>,
 }
 
@@ -57,22 +58,24 @@ impl Lab {
         Self::with_scheduler(nodes, "bf_interval=2,sched_interval=2")
     }
 
-    /// The same with other `SchedulerParameters`.
+    /// Starts a lab with other `SchedulerParameters`.
     pub(crate) fn with_scheduler(nodes: u32, scheduler: &str) -> Option<Self> {
         Self::with(nodes, scheduler, &[])
     }
 
-    /// The same with nodes on switches, of which Slurm is told by this `topology.conf`.
+    /// Starts a lab with nodes on switches, which this `topology.conf` describes to Slurm.
     pub(crate) fn on_switches(nodes: u32, scheduler: &str, switches: &Path) -> Option<Self> {
         Self::with(nodes, scheduler, &[("LAB_TOPOLOGY", switches.as_os_str())])
     }
 
-    /// The same with nodes that have this beside GPUs (as a line of `NodeName` says it), of which jobs take processors and memory.
+    /// Starts a lab with nodes that have this beside GPUs (as a line of `NodeName` says it), of
+    /// which jobs take processors and memory.
     pub(crate) fn on_hosts(nodes: u32, scheduler: &str, host: &str) -> Option<Self> {
         Self::with(nodes, scheduler, &[("LAB_NODE", host.as_ref()), ("LAB_SELECT", "CR_Core_Memory".as_ref())])
     }
 
-    /// The same with nodes whose GPUs may be given in so many shards, all GPUs of a node together.
+    /// Starts a lab with nodes whose GPUs may be given in so many shards, all GPUs of a node
+    /// together.
     pub(crate) fn with_shards(nodes: u32, shards: u32) -> Option<Self> {
         let shards = shards.to_string();
         Self::with(nodes, "bf_interval=2,sched_interval=2", &[("LAB_SHARDS", shards.as_ref())])
@@ -100,7 +103,7 @@ impl Lab {
         lab
     }
 
-    /// How many nodes it has.
+    /// Number of nodes.
     pub(crate) fn nodes(&self) -> u32 {
         self.nodes
     }
@@ -143,7 +146,8 @@ impl Lab {
         String::from_utf8(stdout).unwrap()
     }
 
-    /// What it prints of limits, those of accounts as well if they are asked for, as `--limits` takes it.
+    /// Slurm's output about limits, those of accounts as well if they are asked for, as `--site
+    /// limits` takes it.
     pub(crate) fn limits(&self, of_accounts: bool) -> String {
         let accounts = of_accounts.then(|| self.output("sacctmgr", &["show", "assoc", "tree", "-P"]));
         [
@@ -177,7 +181,7 @@ impl Lab {
         (String::from_utf8(stdout).unwrap().trim().to_owned(), told)
     }
 
-    /// What `sacct` says of all jobs, once it is written to `file` and read by our reader.
+    /// Output of `sacct` about all jobs, written to `file` and read by our reader.
     pub(crate) fn accounting(&self, file: &Path) -> Trace {
         // The accounting daemon is a moment behind the controller.
         std::thread::sleep(Duration::from_secs(2));
@@ -193,7 +197,7 @@ impl Lab {
         std::fs::read_to_string(self.home().join("run/slurmctld.pid")).unwrap().trim().parse().unwrap()
     }
 
-    /// What the controller has logged.
+    /// Log of the controller.
     pub(crate) fn controller_log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.home().join("log/slurmctld.log")).unwrap()).into_owned()
     }

@@ -28,9 +28,9 @@ const GPUS: [u32; 8] = [1, 1, 2, 2, 4, 4, 4, 8];
 const RUNS_S: [u32; 6] = [5, 7, 9, 11, 13, 17];
 /// Nodes as the replay has them.
 const NODES: &str = "[[vc]]\nname = \"short\"\nnodes = 2\n\n[[vc]]\nname = \"train\"\nnodes = 2\n";
-/// By how much the order of starts is worse without limits, at the least (Kendall's τ).
+/// Least worsening of the order of starts without limits (Kendall's τ).
 const CLEARLY: f64 = 0.1;
-/// What is added to `slurm.conf`.
+/// Lines added to `slurm.conf`.
 const CONF: &str = "AccountingStorageEnforce=limits,qos
 PriorityWeightAge=10
 PriorityWeightQOS=300
@@ -149,7 +149,7 @@ fn configure_accounts(lab: &Lab, folder: &std::path::Path) {
     install(lab, folder, "");
 }
 
-/// The same jobs every time, charged to three accounts, none larger than its account may have.
+/// Jobs drawn alike every time, charged to three accounts, none larger than its account may have.
 fn charged_jobs() -> Vec<Asked> {
     let mut random = SplitMix::new(11);
     let of = |job: u64| Asked {

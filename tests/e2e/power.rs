@@ -1,5 +1,6 @@
-//! What a real Slurm makes of the power saving of `tracecast_planner::power::config`: it takes the file, puts idle nodes to sleep with the programs
-//! that were written beside it, keeps awake what the plan wants awake, and wakes nodes for a job that needs them.
+//! Power saving of `tracecast_planner::power::forward::config` in a real Slurm: it takes the file,
+//! puts idle nodes to sleep with the programs that were written beside it, keeps awake what the
+//! plan wants awake, and wakes nodes for a job that needs them.
 //!
 //! Five nodes, of which four are in the plan: n1 is a canary, one of n2 to n4 is kept idle, n5 is not the plan's. A node is put to sleep by stopping
 //! its daemon and wakes 6 s after it was asked to; nodes sleep after 5 s. Takes about a
@@ -9,15 +10,15 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tracecast_planner::power::config::slurm::Version;
-use tracecast_planner::power::config::{ConfigOptions, Rendered, Target, render};
-use tracecast_planner::power::plan::{PoolPlan, PowerPlan};
+use tracecast_planner::power::forward::config::slurm::Version;
+use tracecast_planner::power::forward::config::{ConfigOptions, Rendered, Target, render};
+use tracecast_planner::power::forward::plan::{PoolPlan, PowerPlan};
 
 use crate::lab::Lab;
 
 /// A node boots for so long.
 const BOOT_S: u32 = 6;
-/// A node that needs longer is taken for broken.
+/// Time to resume after which a node is taken for broken, seconds.
 const RESUME_TIMEOUT_S: u32 = 40;
 /// Nodes of the lab.
 const NODES: [&str; 5] = ["n1", "n2", "n3", "n4", "n5"];
@@ -46,7 +47,7 @@ fn plan() -> PowerPlan {
     }
 }
 
-/// What is written for the lab's own file.
+/// Files written for the lab's own `slurm.conf`.
 fn rendered(lab: &Lab, plan: &PowerPlan, resume_timeout_s: u32, conf: &str) -> Rendered {
     let mut options = ConfigOptions::default();
     options.slurm.conf = conf.to_owned();
@@ -339,8 +340,9 @@ fn wait_until(lab: &Lab, what: &str, most_s: u64, found: impl Fn() -> bool) -> f
     began.elapsed().as_secs_f64()
 }
 
-/// Of three nodes that sleep, n2 cannot be switched on and n3 is but does not boot: the jobs that wait for them go back to the queue, at once and
-/// after the ResumeTimeout, and run once the nodes are mended. Takes about a minute.
+/// Three nodes sleep, of which n2 cannot be switched on and n3 is but does not boot: the jobs that
+/// wait for them go back to the queue, at once and after the ResumeTimeout, and run once the nodes
+/// are mended. Takes about a minute.
 #[test]
 fn nodes_that_do_not_wake_are_set_down() {
     let Some(lab) = Lab::up(3) else { return };

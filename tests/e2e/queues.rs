@@ -1,5 +1,6 @@
-//! What a real Slurm makes of the files of `tracecast_planner::queues::emit`, its partitions put as a patch into a `slurm.conf` that is there: it takes them, lets a VC borrow the idle nodes of another, and stops the job
-//! that borrows when the other needs what is its own.
+//! Files of `tracecast_planner::queues::emit` in a real Slurm, its partitions put as a patch into a
+//! `slurm.conf` that is there: it takes them, lets a VC borrow the idle nodes of another, and stops
+//! the job that borrows when the other needs its guaranteed nodes.
 //!
 //! Two nodes of 8 GPUs, one each of the VCs vision and speech. Takes about a minute with the start of the lab.
 
@@ -11,7 +12,7 @@ use tracecast_analytics::Trace;
 use tracecast_planner::plan::emit::own::OwnFile;
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::share::Sharing;
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun, emit};
+use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest, SearchRun, emit};
 use tracecast_planner::replay::input::Loaded;
 use tracecast_planner::sim::{Cluster, Policy, Scan, Shape, Workload};
 
@@ -33,13 +34,12 @@ fn plan() -> QueuesAnswer {
         ..Loaded::default()
     };
     let request = QueuesRequest::of_list(None, Policy { scan: Scan::Skip, ..Policy::default() });
-    let mut answer =
-        QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, SearchRun::default()).unwrap();
-    assert!(answer.is_followed());
+    let mut answer = queues::plan(&Trace::default(), &loaded, String::new(), &request, SearchRun::default()).unwrap();
+    assert!(answer.is_advised());
     // Whichever way was best, the one with the most to be carried out is.
-    let chosen = answer.chosen;
-    answer.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
-    answer.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
+    let chosen = answer.body.chosen;
+    answer.body.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
+    answer.body.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
     answer
 }
 

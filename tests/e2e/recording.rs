@@ -21,13 +21,14 @@ use tracecast_analytics::Trace;
 use crate::lab::Lab;
 use crate::workload::Asked;
 
-/// How often the lab's backfill looks at the queue (`bf_interval`): the scheduling interval.
+/// Interval between the looks of the lab's backfill at the queue (`bf_interval`): the scheduling
+/// interval.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
 /// The backfill alone: the main scheduler, which starts jobs in between, is off.
 pub(crate) const SCHEDULER: &str = "bf_interval=2,sched_interval=-1";
-/// How often jobs are recorded, at most, until nothing disturbs it.
+/// Most recordings of jobs that are tried, until nothing disturbs one.
 const RECORDINGS: usize = 3;
-/// From a look to a burst.
+/// Time from a look to a burst.
 const AFTER_A_LOOK: Duration = Duration::from_millis(1_080);
 /// Jobs that are submitted first.
 pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
@@ -36,7 +37,7 @@ pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
 pub(crate) struct Recording {
     /// The accounting of them and of [`WARM_UP`].
     pub(crate) trace: Trace,
-    /// The same as `sacct` printed it, and where it is kept.
+    /// Recording as `sacct` printed it, and where it is kept.
     text: Vec<u8>,
     file: PathBuf,
     jobs: usize,
@@ -64,7 +65,7 @@ pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Recording {
     record_bursts(lab, jobs, |job| job.at_s, |job| submit(lab, job), file)
 }
 
-/// The same of any jobs, in order of the seconds `at` which their bursts come.
+/// Records any jobs, in order of the seconds `at` which their bursts come.
 pub(crate) fn record_bursts<T>(
     lab: &Lab,
     jobs: &[T],
@@ -118,7 +119,7 @@ pub(crate) fn least_disturbed(mut record: impl FnMut() -> Option<Recording>) -> 
     Some(least.trace)
 }
 
-/// How many recorded starts are at the second of no look of the backfill.
+/// Number of recorded starts at a second without a look of the backfill.
 fn at_no_look(trace: &Trace) -> usize {
     let jobs = &trace.jobs;
     let recorded = |ix: &usize| jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
@@ -178,7 +179,8 @@ fn submit(lab: &Lab, job: &Asked) {
     lab.submit(&job.user, &job.name, &["-N", &nodes, &gpus, "-t", &limit], &format!("sleep {}", job.run_s));
 }
 
-/// When the backfill last looked at the queue, seconds since the Unix epoch; 0 if it never did.
+/// Time of the backfill's last look at the queue, seconds since the Unix epoch; 0 if there was
+/// none.
 fn last_look(lab: &Lab) -> i64 {
     let text = lab.output("sdiag", &[]);
     let (_, after) = text.split_once("Last cycle when: ").unwrap();

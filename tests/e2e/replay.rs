@@ -1,4 +1,4 @@
-//! What a real Slurm did, replayed: the recorded jobs under `--scan slurm`, start by start.
+//! Replay of a real Slurm: the recorded jobs under `--scan slurm`, start by start.
 //!
 //! The replay is told what `sacct` says of submissions, runs, time limits and nodes asked for, and when the backfill looked at the queue.
 //! The latter is in no record; its first moment and its period (2.000 to 2.030 s, as each look takes some milliseconds) are those that explain most
@@ -16,7 +16,7 @@ use crate::recording::{self, INTERVAL, WARM_UP, looks};
 
 const NODES: &str = "[[vc]]\nname = \"*\"\nnodes = 4\ngpus_per_node = 8\n";
 
-/// How well a replay meets the record.
+/// Agreement of a replay with the record.
 pub(crate) struct Agreement {
     pub(crate) median_s: i64,
     most_s: i64,
@@ -89,7 +89,8 @@ pub(crate) fn align(loaded: &mut Loaded) -> i64 {
     period_ms
 }
 
-/// What the lab's Slurm does, as far as a policy says it: backfill by time limits at looks that are `period_ms` apart, in the order of these weights.
+/// Policy of the lab's Slurm: backfill by time limits at looks that are `period_ms` apart, in the
+/// order of these weights.
 pub(crate) fn slurm(weights: Weights, period_ms: i64) -> Policy {
     Policy {
         order: Order::Multifactor(weights),

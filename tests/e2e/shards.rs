@@ -1,4 +1,5 @@
-//! What a real Slurm does with nodes that have GPUs and two shards (`gres/shard`) for each, on which a plan of sharing rests where it is carried out in Slurm.
+//! Nodes with GPUs and two shards (`gres/shard`) for each in a real Slurm, on which a plan of
+//! sharing rests where it is carried out in Slurm.
 //!
 //! With the 24.11 of Debian 13 a GPU is given whole or in shards, never both at once: two shards are the most that it gives, a job of a whole GPU waits until both are back, and a job of a shard waits until a whole GPU is. With the 22.05 of Debian 12 this holds
 //! only until one of two shards is back: then the GPU counts as empty, and a job of a whole GPU starts beside the other shard.
@@ -6,7 +7,9 @@
 //! Two shards may lie on one GPU while others are empty. Among the GPUs of a node, that used least is chosen with `LL_SHARED_GRES` alone; 22.05 does not start with it, and fills one GPU
 //! after another. Nodes are filled one after another by both, unless the partition has `LLN=YES`, by which a job goes to the node with most idle processors.
 //!
-//! And `job_submit.lua` takes away what a job asks for by an empty text, as `nil` is an error that ends the script. Resources are written `gres:gpu:1` in 22.05 and `gres/gpu:1` in 24.11, and each refuses the other spelling.
+//! `job_submit.lua` takes away what a job asks for by an empty text, as `nil` is an error that ends
+//! the script. Resources are written `gres:gpu:1` in 22.05 and `gres/gpu:1` in 24.11, and each
+//! refuses the other spelling.
 //!
 //! The lab has the Slurm of this Debian. What is expected of one that knows `LL_SHARED_GRES` was seen with 24.11, by the same jobs in a shell. Takes a minute.
 
@@ -25,7 +28,7 @@ const SHARDS: u32 = 16;
 /// GPUs of n1 that are given whole from the start, so that three are left.
 const TAKEN: usize = 5;
 const LEFT: usize = 3;
-/// As long as it takes both schedulers to look at a job twice.
+/// Time in which both schedulers look at a job twice.
 pub(crate) const LOOKS: Duration = Duration::from_secs(5);
 const SHARD: &str = "--gres=shard:1";
 const WHOLE: &str = "--gres=gpu:1";
@@ -38,7 +41,7 @@ struct Jobs<'a> {
 }
 
 impl<'a> Jobs<'a> {
-    fn of(lab: &'a Lab) -> Self {
+    fn new(lab: &'a Lab) -> Self {
         let folder = lab.home().join("gpus");
         create_dir(&folder).unwrap();
         // Users write it.
@@ -95,7 +98,7 @@ impl<'a> Jobs<'a> {
         self.lab.run(&["wait", "60"]);
     }
 
-    /// How many of these many jobs of a shard each node gets.
+    /// Number of jobs that each node gets, of so many that ask for one shard each.
     fn by_node(&self, jobs: usize) -> BTreeMap<String, usize> {
         let jobs: Vec<String> = (0..jobs).map(|_| self.submit("shard", &[SHARD])).collect();
         let mut nodes = BTreeMap::new();
@@ -127,7 +130,7 @@ fn spreads(lab: &Lab) -> bool {
     false
 }
 
-/// Of three GPUs that are left.
+/// Checks, on three GPUs that are left, that each is given whole or in shards.
 fn is_whole_or_in_shards(jobs: &Jobs<'_>, spreads: bool) {
     let taken = jobs.starts(&jobs.submit("taken", &["-w", "n1", &format!("--gres=gpu:{TAKEN}")])).1;
     assert_eq!(taken.len(), TAKEN);
@@ -249,7 +252,7 @@ fn is_asked_for_by_a_script(lab: &Lab, jobs: &Jobs<'_>) {
 #[test]
 fn gpus_are_given_whole_or_in_shards() {
     let Some(lab) = Lab::with_shards(2, SHARDS) else { return };
-    let jobs = Jobs::of(&lab);
+    let jobs = Jobs::new(&lab);
     let spreads = spreads(&lab);
     println!("the GPU used least is chosen: {spreads}");
     is_whole_or_in_shards(&jobs, spreads);

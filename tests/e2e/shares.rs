@@ -5,9 +5,13 @@
 //! factors were worked out: when Slurm last wrote `priority_last_decay_ran`, give or take the second to which looks are known. Of moments 100 ms apart the one counts that explains the starts best, and all are printed: on the wrong side
 //! of a look another user is first, and as shares pull accounts to one level, all is otherwise from there on.
 //!
-//! The same jobs are replayed with users alone, as it was before accounts had shares, and first come, first served. What `sshare -la` shows a minute after the last job is held against the standing at the end of the replay.
-//! That takes about eight minutes with the start of the lab, so it is run where it is asked for: `cargo test --release --test slurm_e2e shares -- --ignored --nocapture --test-threads=1` with the lab. What one run left is
-//! `tests/fixtures/slurm-shares`, and is replayed each time: `recording.txt` of `sacct`, `limits.txt` of `sacctmgr` and `scontrol` (of the configuration what is about accounting, priorities and scheduling), `standing.txt` of
+//! These jobs are replayed with users alone, as it was before accounts had shares, and first come,
+//! first served. What `sshare -la` shows a minute after the last job is held against the standing
+//! at the end of the replay. That takes about eight minutes with the start of the lab, so it is run
+//! where it is asked for: `cargo test --release --test slurm_e2e shares -- --ignored --nocapture
+//! --test-threads=1` with the lab. What one run left is `tests/fixtures/slurm-shares`, and is
+//! replayed each time: `recording.txt` of `sacct`, `limits.txt` of `sacctmgr` and `scontrol` (of
+//! the configuration what is about accounting, priorities and scheduling), `standing.txt` of
 //! `sshare` behind the moment when the factors were last worked out.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,9 +36,10 @@ const GPUS: [u32; 6] = [2, 4, 4, 8, 8, 8];
 /// Runs, seconds: odd, as [`crate::workload`] says why.
 const RUNS_S: [u32; 6] = [13, 17, 21, 25, 29, 35];
 const NODES: &str = "[[vc]]\nname = \"shared\"\nnodes = 4\n";
-/// By how much the order of starts is worse without the tree, at the least (Kendall's τ).
+/// Least worsening of the order of starts without the tree (Kendall's τ).
 const CLEARLY: f64 = 0.1;
-/// What is added to `slurm.conf`. Limits are enforced, though there are none: a Slurm that enforces none charges a job only up to the last time before its end at which factors were worked out.
+/// Lines added to `slurm.conf`. Limits are enforced, though there are none: a Slurm that enforces
+/// none charges a job only up to the last time before its end at which factors were worked out.
 const CONF: &str = "AccountingStorageEnforce=limits,qos
 PriorityWeightFairshare=100000
 PriorityDecayHalfLife=00:10:00
@@ -114,7 +119,8 @@ fn submit(lab: &Lab, job: &Asked) {
     lab.submit(&job.user, &job.name, &options, &format!("sleep {}", job.run_s));
 }
 
-/// When the factors were last worked out, milliseconds since the Unix epoch: a look of the same second may come before.
+/// Time at which the factors were last computed, milliseconds since the Unix epoch: a look of the
+/// same second may come before.
 fn reckoned_ms(lab: &Lab) -> i64 {
     let written = std::fs::metadata(lab.home().join("state/priority_last_decay_ran")).unwrap().modified();
     written.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap().as_millis() as i64

@@ -1,4 +1,6 @@
-//! What a real Slurm makes of the patches of `plan sharing` and `plan mig`: the files of an operator get shards, or slices, from the patch, Slurm loads them, jobs get what the plan says, and taking the patch back brings the old files and whole GPUs.
+//! Patches of `plan share couples` and `plan share mig` in a real Slurm: the files of an operator
+//! get shards, or slices, from the patch, Slurm loads them, jobs get what the plan says, and taking
+//! the patch back brings the old files and whole GPUs.
 //!
 //! The lab has the Slurm of this Debian. 22.05 does not know `LL_SHARED_GRES` (`shards`) and refuses the patched file for it, so that the word is taken out there; with 24.11 it stays. No Slurm of Debian finds slices by itself (it is built without
 //! NVML), and no GPU is there, so that slices are lines with `MultipleFiles`, as `slurm-mig-gres.conf` says. So `AutoDetect=nvml` is what is not tried. Takes two minutes.
@@ -15,8 +17,9 @@ use tracecast_planner::mig::rule::{MigPartitionRow, MigSliceCount};
 use tracecast_planner::mig::{self, MigRequest};
 use tracecast_planner::plan::emit::own::{OwnFile, Patch};
 use tracecast_planner::plan::verdict::Verdict;
+use tracecast_planner::sharing::answer::SharingPlanAnswer;
 use tracecast_planner::sharing::emit::{self, SharingSite};
-use tracecast_planner::sharing::{self, SharingPlanAnswer, SharingRequest};
+use tracecast_planner::sharing::{self, SharingRequest};
 use tracecast_predictors::interference::read::sharing_of_all;
 use tracecast_predictors::interference::share::SharingLimits;
 use tracecast_predictors::interference::slice::SliceTable;
@@ -81,7 +84,7 @@ impl<'a> Site<'a> {
         self.lab.run(&["install", &self.path("slurm.conf"), &self.path("gres.conf")]);
     }
 
-    /// What the nodes have.
+    /// Generic resources of the nodes.
     fn gres(&self) -> Vec<String> {
         let told = self.lab.output("sinfo", &["-h", "-N", "-o", "%N %G"]);
         told.lines().map(|line| line.trim().to_owned()).collect()
@@ -91,7 +94,7 @@ impl<'a> Site<'a> {
         self.lab.submit("u1", name, extra, "sleep 300")
     }
 
-    /// What a job that starts has got, such as `shard:1(IDX:7)`.
+    /// Generic resources of a job that starts, such as `shard:1(IDX:7)`.
     fn got(&self, job: &str) -> String {
         self.lab.wait_for(job, "RUNNING");
         let told = self.lab.output("scontrol", &["show", "job", "-d", job]);
@@ -142,8 +145,8 @@ fn plan_of_sharing(folder: &Path) -> SharingPlanAnswer {
         gpu_types: Vec::new(),
         types: None,
     };
-    let answer = SharingPlanAnswer::of(&trace, &table, String::new(), &request, &()).unwrap();
-    assert!(answer.plans.iter().any(|plan| plan.followed), "{:?}", answer.plans);
+    let answer = sharing::answer::plan(&trace, &table, String::new(), &request, &()).unwrap();
+    assert_eq!(answer.verdict, Verdict::Advised, "{:?}", answer.body.plans);
     answer
 }
 
@@ -153,7 +156,7 @@ fn a_patch_of_sharing_is_loaded_and_taken_back() {
     let site = Site::with_gpus_of_a_type(&lab);
     let before = (site.text("slurm.conf"), site.text("gres.conf"));
     let answer = plan_of_sharing(site.folder.path());
-    let class = answer.plans.iter().find_map(|plan| plan.one_class()).unwrap();
+    let class = answer.body.plans.iter().find_map(|plan| plan.one_class()).unwrap();
     let alone = pairs::job_types().into_iter().find(|kind| !class.job_types.contains(kind)).unwrap();
     let (one, other) = (class.job_types.first().unwrap(), class.job_types.last().unwrap());
     println!("share: {}; not: {alone}", class.job_types.join(", "));

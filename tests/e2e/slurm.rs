@@ -49,7 +49,7 @@ const REPLAYED: [(&str, &str, f64, f64); 10] = [
     ("half", "u2", 4.0, 4.0),
 ];
 
-/// What is compared of a job: its times, where it ran and what it got.
+/// Compared facts of a job: its times, where it ran and what it got.
 #[derive(Debug, Clone, PartialEq)]
 struct Job {
     user: String,
@@ -208,7 +208,7 @@ fn what_slurm_ran_is_what_we_read() {
     assert_eq!(jobs(&trace), found);
 }
 
-/// What a recorded job was, beside what was asked for; times in whole seconds since the Unix epoch.
+/// Recorded facts of a job, beside its request; times in whole seconds since the Unix epoch.
 struct Ran {
     submit_s: i64,
     start_s: i64,

@@ -72,7 +72,7 @@ fn leaf(node: u32) -> u32 {
     }
 }
 
-/// Where jobs lay, against where they lie in a replay.
+/// Places of jobs in the record, and in a replay.
 #[derive(Default)]
 struct Places {
     several: usize,

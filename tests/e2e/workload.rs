@@ -15,7 +15,7 @@
 const BURSTS: u64 = 10;
 /// Jobs a burst.
 const JOBS_A_BURST: u64 = 16;
-/// From burst to burst, seconds.
+/// Time from burst to burst, seconds.
 const GAP_S: u64 = 14;
 
 /// GPUs of jobs, and how many jobs of a hundred have so many.
@@ -31,15 +31,15 @@ pub(crate) const SHORT_RUNS_S: [u32; 8] = [3, 3, 5, 5, 5, 7, 9, 11];
 pub(crate) struct Asked {
     /// When, seconds from the first.
     pub(crate) at_s: u64,
-    /// Its name, which no other has.
+    /// Unique name of the job.
     pub(crate) name: String,
-    /// Who submits it: u1 to u4.
+    /// User who submits it: u1 to u4.
     pub(crate) user: String,
     /// GPUs over all nodes.
     pub(crate) gpus: u32,
-    /// How long it runs, seconds.
+    /// Run, seconds.
     pub(crate) run_s: u32,
-    /// Its time limit, minutes.
+    /// Time limit, minutes.
     pub(crate) limit_min: u32,
 }
 
@@ -95,12 +95,12 @@ impl SplitMix {
         (self.next() >> 33) % bound
     }
 
-    /// One of these, each as likely as the others.
+    /// Draws one of these, each as likely as the others.
     pub(crate) fn of(&mut self, from: &[u32]) -> u32 {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// One of these, each in so many of a hundred draws.
+    /// Draws one of these, each in so many of a hundred draws.
     pub(crate) fn of_shares(&mut self, shares: &[(u32, u64)]) -> u32 {
         let mut rest = self.below(100);
         let found = shares.iter().find(|(_, share)| {

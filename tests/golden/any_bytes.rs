@@ -13,7 +13,7 @@ use tracecast_tests::fixture;
 
 const CASES: u32 = 256;
 
-/// The same cases on every run; a failure is shrunk and printed.
+/// Runner of the same cases on every run; a failure is shrunk and printed.
 fn runner() -> TestRunner {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
@@ -55,7 +55,7 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// What trips parsers, whatever the format.
+/// Inputs that trip parsers, whatever the format.
 const MARKS: [&str; 33] = [
     ",",
     "|",
@@ -134,7 +134,7 @@ fn mixes_of_a_formats_own_words_never_panic_and_always_balance() {
             .run(&text, |(start, pieces)| {
                 let bytes = start + &pieces.concat();
                 let read = read_bytes(Some(reader.id()), bytes.as_bytes()).map_or(0, |trace| {
-                    assert!(html::render(&Description::of(&trace).report("Mix")).is_ok());
+                    assert!(html::render(&Description::new(&trace).report("Mix")).is_ok());
                     trace.ledger.read
                 });
                 with_rows.set(with_rows.get() + u32::from(read > 0));

@@ -63,7 +63,7 @@ fn damaged_tables_are_read_and_offered_without_a_panic() {
         }
         let Some(trace) = read_bytes(None, cells.concat().as_bytes()) else { continue };
         read += 1;
-        let listed = ListedOffers::of(&[&trace], &TableFilter::default()).unwrap();
+        let listed = ListedOffers::new(&[&trace], &TableFilter::default()).unwrap();
         let offers = Offers::with_table("o.toml", "", &listed);
         offered += usize::from(offers.is_ok());
         let Ok(offers) = offers else { continue };

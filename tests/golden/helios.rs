@@ -149,7 +149,7 @@ fn the_real_daily_capacity() {
 fn published_utilisations_of_earth_and_a_recount_of_poolable_waiting() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
     let trace = read(&[folder]).unwrap();
-    let description = tracecast_analytics::describe::Description::of(&trace);
+    let description = tracecast_analytics::describe::Description::new(&trace);
     let vcs = description.vc.unwrap().vcs;
     for (name, percent) in
         [("vc6YE", 90.3), ("vcvlY", 67.4), ("vc3sl", 62.7), ("vcMod", 51.3), ("vcTJs", 73.0), ("vcSoL", 47.6)]

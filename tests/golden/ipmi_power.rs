@@ -56,7 +56,7 @@ fn the_real_series_has_the_energy_of_a_plain_loop() {
     let Some(path) = real_trace("harvard_ipmi/power_1min_2025-06-03.csv.gz") else { return };
     let meters = plain(&path);
     let trace = read(&[path]).unwrap();
-    let power = Power::of(&JobFacts::of(&trace)).unwrap();
+    let power = Power::of(&JobFacts::new(&trace)).unwrap();
     assert!(power.gpus.is_none() && power.reported.is_none());
     let nodes = power.nodes.unwrap();
     let close = |found: f64, expected: f64| (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);

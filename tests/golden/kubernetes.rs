@@ -131,7 +131,7 @@ fn two_snapshots_in_either_order() {
     assert_eq!((start(&trace, "snap/gone"), start(&alone, "snap/gone")), (Some(true), None));
 }
 
-/// What pods ask of the topology, and where nodes lie.
+/// Reads the topology that pods ask for, and the places of nodes.
 ///
 /// * `ring`: 4 pods of 4 GPUs in one block, each two in one rack; its pod set counts, and not what its template says. `star` says it in its template. Of `pair` the workers have 6 of 7 GPUs, so they count.
 /// * `both` requires and prefers, which Kueue refuses. A pod of `loose` has slices of `four`: it asks for none, and both pods prefer one block. `alone` may lie anywhere.
@@ -280,8 +280,9 @@ fn a_list_cut_short_gives_what_is_before_the_cut() {
     assert!(ingest::read(&[SourceFile::new(&cut)], &strict).unwrap_err().to_string().contains("ends early"));
 }
 
-/// Not an object, an object without a kind, without a name, a pod and a Workload without a creation, a refusal, a pod twice, a node with
-/// two values that are no amounts: six cannot be used, one repeats, one is repaired.
+/// Unusable objects: not an object, an object without a kind, without a name, a pod and a Workload
+/// without a creation, a refusal, a pod twice, a node with two values that are no amounts: six
+/// cannot be used, one repeats, one is repaired.
 #[test]
 fn what_cannot_be_used_is_counted_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
@@ -443,8 +444,8 @@ fn a_deactivated_workload_counts_its_last_attempt_once() {
     assert_eq!((jobs.run_s.get(0), jobs.reported_run_s.get(0)), (Some(2_400.0), Some(2_400.0)));
 }
 
-/// What Kueue gave names no GPUs, as it was told to leave them out of its quotas: how many were held is unknown, not 0. The pod on
-/// `n1` is all there is of it, and holds one.
+/// A Kueue admission names no GPUs, as Kueue was configured to leave them out of its quotas: how
+/// many were held is unknown, not 0. The pod on `n1` is all there is of it, and holds one.
 #[test]
 fn gpus_that_kueue_does_not_count_are_not_zero() {
     let dir = tempfile::tempdir().unwrap();
@@ -670,5 +671,5 @@ fn gpus_that_hami_shares() {
     let Some(folder) = real_trace("cases/hami") else { return };
     let trace = read(&[folder.join("pods.json"), folder.join("nodes.json")]).unwrap();
     assert_eq!(trace.nodes.gpus.iter().collect::<Vec<_>>(), [Some(1.0)]);
-    assert_eq!((trace.jobs.len(), JobFacts::of(&trace).total_gpu_s()), (4, 3_605.0));
+    assert_eq!((trace.jobs.len(), JobFacts::new(&trace).total_gpu_s()), (4, 3_605.0));
 }

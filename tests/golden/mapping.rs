@@ -34,7 +34,7 @@ fn the_helios_slice() {
     "#);
 }
 
-/// The same columns without a known window: 1,500,000 µs are 1.5 s since the trace began.
+/// Columns of another trace without a known window: 1,500,000 µs are 1.5 s since the trace began.
 #[test]
 fn a_slice_of_another_trace() {
     let trace = conform("mapping", &["mapping/other_slice.csv"]);

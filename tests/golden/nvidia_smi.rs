@@ -48,8 +48,9 @@ fn rows_without_a_time_are_rounds() {
     assert!(trace.notes.iter().any(|note| note.contains("no timestamp column")), "{:?}", trace.notes);
 }
 
-/// One GPU, so nobody asked for its index: three samples ten seconds apart, of GPU 0. The same rows in bursts of two, two
-/// milliseconds apart, are of two GPUs that nothing tells apart: refused, with the remedy.
+/// One GPU, so nobody asked for its index: three samples ten seconds apart, of GPU 0. Such rows in
+/// bursts of two, two milliseconds apart, are of two GPUs that nothing tells apart: refused, with
+/// the remedy.
 #[test]
 fn one_gpu_needs_no_index_and_several_do() {
     let dir = tempfile::tempdir().unwrap();

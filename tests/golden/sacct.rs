@@ -136,7 +136,7 @@ fn shards_are_parts_of_gpus() {
     assert_eq!(told.jobs.gpu_type.get(1), Some("a100"));
     let placed: Vec<Option<f64>> = told.placements.gpus.iter().collect();
     assert_eq!(placed, [Some(0.25), None, None, Some(0.5), None, Some(2.0), Some(0.0)]);
-    assert_eq!(JobFacts::of(&told).gpus(3), Some(0.25));
+    assert_eq!(JobFacts::new(&told).gpus(3), Some(0.25));
     let note = |trace: &tracecast_analytics::Trace, words: &str| trace.notes.iter().any(|note| note.contains(words));
     assert!(
         note(&told, "4 records name shards of GPUs (gres/shard); they are taken for parts of a GPU that holds 4"),
@@ -154,7 +154,8 @@ fn shards_are_parts_of_gpus() {
     assert_eq!(told.ledger.repaired, 0);
 }
 
-/// Found by a newcomer: typed shards beside typed GPUs made GPUs of the type `a100+a100`. What was asked for and what was given, either with the generic entries and without.
+/// Regression test: typed shards beside typed GPUs made GPUs of the type `a100+a100`. Covers
+/// requests and allocations, with the generic entries and without.
 #[test]
 fn a_type_that_gpus_and_shards_share_is_told_once() {
     let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|NodeList|ReqTRES|AllocTRES\n";
@@ -173,7 +174,8 @@ fn a_type_that_gpus_and_shards_share_is_told_once() {
     assert_eq!(gpus, [vec![Some(2.0), Some(2.0), Some(1.0)], vec![Some(2.0), Some(2.0), Some(1.0)]]);
 }
 
-/// Found by a newcomer: cut and unreadable lists of resources gave 0 GPUs. What a list may have said after the cut is unknown, and the request stands in.
+/// Regression test: cut and unreadable lists of resources gave 0 GPUs. The part after the cut is
+/// unknown, so the request is used.
 #[test]
 fn gpus_of_cut_lists_are_those_asked_for() {
     let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqTRES|AllocTRES\n";
@@ -191,7 +193,7 @@ fn gpus_of_cut_lists_are_those_asked_for() {
     let trace = text(format!("{header}{rows}{of_cpus}").as_bytes()).unwrap();
     let given: Vec<Option<f64>> = trace.jobs.alloc_gpus.iter().collect();
     assert_eq!(given, [None, None, None, None, None, Some(2.0), Some(0.0), None]);
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     let gpus: Vec<Option<f64>> = (0..8).map(|job| facts.gpus.get(job).copied().flatten()).collect();
     assert_eq!(gpus, [Some(4.0), Some(4.0), Some(4.0), Some(4.0), Some(4.0), Some(2.0), Some(0.0), None]);
     let warnings = trace.warnings().join("\n");
@@ -200,7 +202,10 @@ fn gpus_of_cut_lists_are_those_asked_for() {
     assert_eq!(trace.ledger.count("bad_tres"), 2);
 }
 
-/// As Slurm 22.05 printed them, on cores of two threads: `--cpus-per-gpu=3` with `--mem-per-cpu=1000`, with `--mem-per-gpu=1000` and with `--mem=7000`; `-c5` with `--mem-per-cpu=1000`; `-n7 --gpus=5` on two nodes; and `--mem=0`. What was asked for knows nothing of processors by the GPU.
+/// Rows as Slurm 22.05 printed them, on cores of two threads: `--cpus-per-gpu=3` with
+/// `--mem-per-cpu=1000`, with `--mem-per-gpu=1000` and with `--mem=7000`; `-c5` with
+/// `--mem-per-cpu=1000`; `-n7 --gpus=5` on two nodes; and `--mem=0`. Requests do not record
+/// processors by the GPU.
 #[test]
 fn processors_and_memory_are_those_given() {
     const MIB: i64 = 1 << 20;
@@ -274,8 +279,8 @@ fn a_requeued_job_that_waits_is_censored_and_keeps_its_attempt() {
     assert_eq!(trace.attempts.end_reason.get(0), Some("node_fail"));
 }
 
-/// The same numbers on two clusters are two jobs, and a cluster that lists no GPUs has unknown counts beside one that
-/// does.
+/// Equal job numbers on two clusters are two jobs, and a cluster that lists no GPUs has unknown
+/// counts beside one that does.
 #[test]
 fn clusters_are_kept_apart() {
     let trace = text(
@@ -373,12 +378,12 @@ fn jobs_that_ended_in_the_queue_never_started() {
     assert!(trace.notes.iter().any(|note| note.starts_with("5 jobs ended while waiting")), "{:?}", trace.notes);
     assert_eq!(trace.ledger.kept, 7);
     // Half of the two who started waited at most 10 s: the five who gave up are no starts, but still waiting until then.
-    let waits = Description::of(&trace).wait.unwrap().all;
+    let waits = Description::new(&trace).wait.unwrap().all;
     assert_eq!((waits.started_s.count, waits.started_s.max, waits.waiting), (2, 100.0, 5));
 }
 
-/// The same without columns that tell of nodes or resources: a cancelled job that took no time never started; one that
-/// failed at once may have.
+/// Without the columns of nodes or resources, a cancelled job that took no time never started; one
+/// that failed at once may have.
 #[test]
 fn without_nodes_only_cancelled_jobs_are_known_to_have_waited() {
     let trace = text(

@@ -39,8 +39,9 @@ fn a_document_cut_short_gives_the_jobs_before_the_cut() {
     assert!(ingest::read(&[SourceFile::new(&path)], &options).is_err());
 }
 
-/// What Slurm 22.05 writes: (12) bare numbers, `null` counts, the state as a word; (7) job 71 is component 1 of 70.
-/// 10 MiB = 10,485,760 bytes; the nodes asked for are not listed. (3) Job 72 was cancelled before it started: start 0 is unset.
+/// Output of Slurm 22.05: (12) bare numbers, `null` counts, the state as a word; (7) job 71 is
+/// component 1 of 70. 10 MiB = 10,485,760 bytes; the nodes asked for are not listed. (3) Job 72 was
+/// cancelled before it started: start 0 is unset.
 #[test]
 fn an_old_version_with_bare_numbers() {
     let trace = conform("sacct-json", &["sacct-json/old.json"]);
@@ -80,8 +81,8 @@ fn a_time_out_of_reach_is_unknown_and_noted() {
     assert_eq!((trace.ledger.read, trace.ledger.repaired), (1, 1));
 }
 
-/// One export after the other in one file: all jobs of both, each once. Job 9 was cancelled in the queue; its start is the
-/// moment of that, and it never ran.
+/// Two exports, one after the other in a file: all jobs of both are read, each once. Job 9 was
+/// cancelled in the queue; its start is the moment of that, and it never ran.
 #[test]
 fn a_second_document_in_the_file_is_read_too() {
     let job = |id: u32, state: &str, start: u32, nodes: &str| {

@@ -16,7 +16,7 @@ fn of_bytes(bytes: &[u8]) -> Trace {
 }
 
 fn gpu_hours(trace: &Trace) -> f64 {
-    (JobFacts::of(trace).total_gpu_s() / 3_600.0 * 1e6).round() / 1e6
+    (JobFacts::new(trace).total_gpu_s() / 3_600.0 * 1e6).round() / 1e6
 }
 
 /// Lines 2 to 4 are one row, as are 6 and 7. Job 12 was suspended for 10 of 30 minutes: it ran 20 and held two GPUs for 30, which is
@@ -44,7 +44,7 @@ fn text_of_users_and_what_stands_beside_it() {
             (Some("16"), Some("still there"), Some("cem"), Some(1.0)),
         ]
     );
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     let of = |key: &str| (0..trace.jobs.job_key.len()).find(|job| trace.jobs.job_key.get(*job) == Some(key)).unwrap();
     assert_eq!((facts.run_s(of("12")), facts.gpu_s(of("12"))), (Some(1_200.0), Some(3_600.0)));
     assert_eq!((facts.run_s(of("16")), facts.is_censored(of("16"))), (Some(7_200.0), true));
@@ -59,7 +59,7 @@ fn text_of_users_and_what_stands_beside_it() {
     );
 }
 
-/// The same rows whatever separates their fields, and as a Windows shell saves them.
+/// Rows are read alike whatever separates their fields, and as a Windows shell saves them.
 #[test]
 fn separators_and_encodings() {
     let rows = [
@@ -194,7 +194,7 @@ fn the_cases_have_their_right_answers() {
         assert_eq!(trace.ledger.count("revoked_sibling"), 1);
     }
     if let Some(trace) = case("suspended/sacct.txt") {
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         assert_eq!((facts.run_s(0), facts.gpu_s(0)), (Some(3.0 * 3_600.0), Some(16.0 * 3_600.0)));
         let held: f64 =
             facts.stretches.iter().filter(|of| of.job == 0).map(|of| of.gpus * (of.end - of.start) as f64).sum();

@@ -80,7 +80,7 @@ fn prices_beside_the_samples_are_steps() {
     assert!(trace.ledger.balances());
 }
 
-/// What on-demand costs cannot be nothing; null says that it is not known.
+/// An on-demand price cannot be 0; null says that it is not known.
 #[test]
 fn an_on_demand_price_is_above_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn envelopes_and_single_objects() {
 fn the_day_of_the_case_adds_up() {
     let Some(path) = real_trace("cases/sonar/cluster1.uio.no_2025_05_03_slurm-sacct.csv.gz") else { return };
     let trace = read(&[path]).unwrap();
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).count();
     assert_eq!((trace.jobs.len(), gpu_jobs), (294, 84));
     let gpu_hours = facts.total_gpu_s() / 3_600.0;

@@ -1,5 +1,5 @@
-//! Where rows come from: folders at every depth, links, FIFOs, pipes, old line ends, documents that blow up, columns that
-//! come twice. Nothing is dropped without an entry.
+//! Sources of rows: folders at every depth, links, FIFOs, pipes, old line ends, documents that blow
+//! up, columns that come twice. Nothing is dropped without an entry.
 
 use std::io::Write;
 use std::path::Path;

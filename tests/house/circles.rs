@@ -38,7 +38,7 @@ fn absolute(modules: &BTreeMap<Path, Vec<String>>, of: &Path, named: &Named) -> 
     Some(base)
 }
 
-/// Who names whom in the crate below `src`.
+/// Dependencies between the modules of the crate below `src`.
 pub(crate) fn edges(src: &std::path::Path) -> Edges {
     let modules = source::modules(src);
     let mut found: Vec<(&Path, &Named, Path)> = Vec::new();

@@ -9,6 +9,7 @@ mod dependencies;
 mod names;
 mod plans;
 mod source;
+mod words;
 
 use std::path::{Path, PathBuf};
 

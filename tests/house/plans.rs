@@ -10,12 +10,12 @@ use super::{root, source};
 /// The plans.
 const PLANS: [&str; 11] =
     ["burst", "capacity", "cloud", "defer", "fleet", "instances", "mig", "power", "queues", "serving", "sharing"];
-/// What plans may import.
+/// Modules that plans may import.
 const FOUNDATIONS: [&str; 5] = ["backtest", "downstream", "market", "one_gpu", "synth"];
-/// What may import plans.
+/// Modules that may import plans.
 const REPORTS: [&str; 1] = ["advice"];
 
-/// Of modules and those they import, the plans and foundations that import a plan other than themselves.
+/// Pairs of modules and imports in which a plan or a foundation imports a plan other than itself.
 fn imports_of_plans<'e>(edges: impl Iterator<Item = &'e (String, String)>) -> Vec<(&'e str, &'e str)> {
     let is_plan = |module: &str| PLANS.contains(&module);
     let modules = edges.map(|(from, to)| (from.as_str(), to.as_str()));

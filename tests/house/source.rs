@@ -1,4 +1,5 @@
-//! As much of Rust as tells who names whom: words, `::`, brackets, and which items only tests have.
+//! Parser of as much of Rust as shows which module names which: words, `::`, brackets, and which
+//! items only tests have.
 //!
 //! Worked example: of `use crate::a::{b, c::d}; // e` the paths `crate::a::b` and `crate::a::c::d` are left.
 

@@ -3,17 +3,17 @@
 
 use std::ops::Range;
 
-use tracecast_planner::power::ces::Thresholds;
-use tracecast_planner::power::family::{Family, Stretch};
-use tracecast_planner::power::optimum::{Prices, optimum};
-use tracecast_planner::power::reach::{Reach, horizons};
-use tracecast_planner::power::resim::Constants;
 use tracecast_planner::power::rolling::{Rule, roll};
+use tracecast_planner::power::rule::ces::Thresholds;
+use tracecast_planner::power::rule::family::{Family, Stretch};
+use tracecast_planner::power::rule::reach::{Reach, horizons};
 use tracecast_planner::power::rule::{Forecast, Setting};
+use tracecast_planner::power::score::constants::Constants;
+use tracecast_planner::power::score::optimum::{Prices, optimum};
+use tracecast_planner::power::score::service::Service;
+use tracecast_planner::power::score::tariff::Rates;
 use tracecast_planner::power::score::{NodeDemand, SleepOutcome, Worth};
-use tracecast_planner::power::service::Service;
 use tracecast_planner::power::study::{Request, Studied, in_nodes, study, study_together};
-use tracecast_planner::power::tariff::Rates;
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_tests::{read, real_trace};
@@ -51,17 +51,17 @@ fn request(fit: Range<usize>, eval: Range<usize>, boot_slots: f64) -> Request {
 }
 
 /// Most sleep of some families within each of the usual levels of service.
-fn most_asleep(studied: &Studied, family: Family) -> Vec<f64> {
-    let curve = studied.curves.iter().find(|curve| curve.family == family).unwrap();
+fn most_asleep(study_result: &Studied, family: Family) -> Vec<f64> {
+    let curve = study_result.curves.iter().find(|curve| curve.family == family).unwrap();
     let within = |service: &Service| {
-        let kept = curve.points.iter().filter(|point| service.holds(&point.outcome, studied.days[2]));
+        let kept = curve.points.iter().filter(|point| service.holds(&point.outcome, study_result.days[2]));
         kept.map(|point| point.outcome.nodes_asleep_mean).fold(0.0, f64::max)
     };
     Service::USUAL.iter().map(within).collect()
 }
 
-fn scored(studied: &Studied, setting: &Setting) -> Option<SleepOutcome> {
-    let points = studied.curves.iter().flat_map(|curve| &curve.points);
+fn scored(study_result: &Studied, setting: &Setting) -> Option<SleepOutcome> {
+    let points = study_result.curves.iter().flat_map(|curve| &curve.points);
     points.clone().find(|point| point.setting == *setting).map(|point| point.outcome)
 }
 
@@ -69,27 +69,27 @@ fn scored(studied: &Studied, setting: &Setting) -> Option<SleepOutcome> {
 #[test]
 fn philly_in_december() {
     let Some(series) = philly() else { return };
-    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, BOOT)).unwrap();
+    let study_result = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, BOOT)).unwrap();
 
     // Our own runs: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
-    let optima: Vec<f64> = studied.optima.iter().map(|case| case.outcome.nodes_asleep_mean).collect();
+    let optima: Vec<f64> = study_result.optima.iter().map(|case| case.outcome.nodes_asleep_mean).collect();
     for (found, before) in optima.iter().skip(1).zip([127.4, 126.6, 124.3]) {
         assert!((found - before).abs() < 0.06, "{optima:?}");
     }
-    let trailing = scored(&studied, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
+    let trailing = scored(&study_result, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
     assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 77.0).abs() < 0.5);
 
     // The curve: the best of 592 simple rules with hindsight sleep 90.1, 101.9, 110.8 and 117.1 nodes at these levels of service.
-    let reach = most_asleep(&studied, Family::Reach);
-    println!("reach: {reach:?}; trailing maximum: {:?}", most_asleep(&studied, Family::TrailingMaximum));
+    let reach = most_asleep(&study_result, Family::Reach);
+    println!("reach: {reach:?}; trailing maximum: {:?}", most_asleep(&study_result, Family::TrailingMaximum));
     for (found, least) in reach.iter().zip([92.6, 104.7, 113.4, 119.0]) {
         assert!(*found >= least, "{reach:?}");
     }
 
     // Chosen beforehand, all three save about the same: 91.24, 90.91 and 89.87 % of the energy that the optimum saves.
-    let best = studied.optima.iter().find(|case| case.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
+    let best = study_result.optima.iter().find(|case| case.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
     for (family, before) in [(Family::Reach, 91.24), (Family::TrailingMaximum, 90.91), (Family::Timeout, 89.87)] {
-        let curve = studied.curve(family).unwrap();
+        let curve = study_result.curve(family).unwrap();
         let share = 100.0 * curve.chosen.outcome.energy_saved_kwh / best;
         println!("{}: {share:.2} %, {:?}", family.name(), curve.chosen);
         assert!((share - before).abs() < 0.06, "{}: {share}", family.name());
@@ -99,67 +99,68 @@ fn philly_in_december() {
         assert!(at.energy_saved_kwh >= best && curve.chosen.outcome.energy_saved_kwh < at.energy_saved_kwh);
     }
     // An edge of so little is no evidence: a plain rule stands.
-    assert!(studied.curves[studied.chosen].family.plain(), "{:?}", studied.because);
+    assert!(study_result.curves[study_result.chosen].family.plain(), "{:?}", study_result.because);
 
-    nobody_beats_the_optimum(&studied, series.slots[DECEMBER - 1].total, BOOT);
+    nobody_beats_the_optimum(&study_result, series.slots[DECEMBER - 1].total, BOOT);
 }
 
 /// At equal prices no rule costs less than the exact optimum, whatever the prices; and the optimum is no idle bound: at the price
 /// of no wake and dear shortage it is what was asked for in each slot, so that what it says is reached.
-fn nobody_beats_the_optimum(studied: &Studied, before: f64, boot_slots: f64) {
-    let total = &studied.total;
-    let days = studied.days[2];
+fn nobody_beats_the_optimum(study_result: &Studied, before: f64, boot_slots: f64) {
+    let total = &study_result.total;
+    let days = study_result.days[2];
     let cost = |outcome: &SleepOutcome, wake: f64, unserved: f64| {
         let powered: f64 = total.iter().sum::<f64>() - outcome.nodes_asleep_mean * total.len() as f64;
         powered + wake * outcome.node_wakes_per_day * days + unserved * outcome.unserved_node_slots
     };
     let (constants, worth) = (Constants::default(), Worth::default());
     let demand = NodeDemand {
-        need: &studied.need,
+        need: &study_result.need,
         total,
         weights: &[],
         before,
         boot_slots,
-        slot_ms: studied.slot_ms,
+        slot_ms: study_result.slot_ms,
         constants: &constants,
         worth: &worth,
     };
     for (wake, unserved) in [(3.0, 5.0), (12.0, 20.0), (12.0, 200.0), (36.0, 60.0)] {
-        let best = optimum(&studied.need, total, &[], before, boot_slots, Prices { wake, unserved: Some(unserved) });
+        let best =
+            optimum(&study_result.need, total, &[], before, boot_slots, Prices { wake, unserved: Some(unserved) });
         let best = demand.score(&best, 0.0);
         let least = cost(&best, wake, unserved);
-        for point in studied.curves.iter().flat_map(|curve| &curve.points) {
+        for point in study_result.curves.iter().flat_map(|curve| &curve.points) {
             let found = cost(&point.outcome, wake, unserved);
             assert!(
                 found >= least - 1e-6,
                 "{}: {point:?} beats the optimum {best:?} at {wake}, {unserved}",
-                studied.name
+                study_result.name
             );
         }
     }
     // The optima of the study leave nothing unserved: whoever serves all and wakes no more cannot sleep more.
-    for case in &studied.optima {
+    for case in &study_result.optima {
         assert_eq!(case.outcome.unserved_node_slots, 0.0);
-        let wake = case.switch_h * 3_600_000.0 / studied.slot_ms as f64;
+        let wake = case.switch_h * 3_600_000.0 / study_result.slot_ms as f64;
         let least = cost(&case.outcome, wake, 0.0);
-        let served = studied.curves.iter().flat_map(|curve| &curve.points);
+        let served = study_result.curves.iter().flat_map(|curve| &curve.points);
         for other in served.filter(|other| other.outcome.unserved_node_slots == 0.0) {
             let found = cost(&other.outcome, wake, 0.0);
-            assert!(found >= least - 1e-6, "{}: {other:?} beats the optimum at {} h", studied.name, case.switch_h);
+            assert!(found >= least - 1e-6, "{}: {other:?} beats the optimum at {} h", study_result.name, case.switch_h);
         }
     }
     // Nodes that boot at once need not be on a slot before.
     let demand = NodeDemand { boot_slots: 0.0, ..demand };
-    let free = optimum(&studied.need, total, &[], before, 0.0, Prices { wake: 0.0, unserved: None });
+    let free = optimum(&study_result.need, total, &[], before, 0.0, Prices { wake: 0.0, unserved: None });
     let asleep = demand.score(&free, 0.0).nodes_asleep_mean;
-    let idle: f64 = total.iter().zip(&studied.need).map(|(total, need)| total - need).sum();
-    assert!((asleep - idle / total.len() as f64).abs() < 1e-9, "{}: {asleep}", studied.name);
+    let idle: f64 = total.iter().zip(&study_result.need).map(|(total, need)| total - need).sum();
+    assert!((asleep - idle / total.len() as f64).abs() < 1e-9, "{}: {asleep}", study_result.name);
 }
 
 /// Nodes there are before the evaluation of a study, in the series of its name.
-fn before_of(studied: &Studied, all: &[Series]) -> f64 {
-    let series = all.iter().find(|series| series.name == studied.name).unwrap();
-    let first = (studied.from_ms - series.start_ms) / series.slot_ms;
+fn before_of(study_result: &Studied, all: &[Series]) -> f64 {
+    let series = all.iter().find(|series| series.name == study_result.name).unwrap();
+    let first = (study_result.from_ms - series.start_ms) / series.slot_ms;
     series.slots[first as usize - 1].total
 }
 
@@ -172,7 +173,7 @@ fn ces_with_a_perfect_forecast() {
     let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
     let range = DECEMBER..DECEMBER + 14 * DAY;
     let (constants, worth) = (Constants::default(), Worth::default());
-    let readings = tracecast_planner::power::reach::Readings { in_use: Vec::new(), reached: Vec::new() };
+    let readings = tracecast_planner::power::rule::reach::Readings { in_use: Vec::new(), reached: Vec::new() };
     let stretch = Stretch {
         need: &need,
         total: &total,
@@ -197,7 +198,7 @@ fn ces_with_a_perfect_forecast() {
     assert!((outcome.utilisation - 0.928).abs() < 0.0015, "{outcome:?}");
 }
 
-/// What some VCs mean together under one rule each: nodes asleep, and node-slots unserved.
+/// Total over some VCs under one rule each: nodes asleep, and node-slots unserved.
 fn together(all: &[Studied], pick: impl Fn(&Studied) -> SleepOutcome) -> (f64, f64) {
     all.iter()
         .map(pick)
@@ -246,10 +247,10 @@ fn earth_by_vc_and_pooled() {
 fn few_days_choose_a_plain_rule() {
     for seed in 1..4 {
         let series = made(20 * DAY, seed);
-        let studied = study(&series, &request(0..14 * DAY, 14 * DAY..20 * DAY, 0.0)).unwrap();
-        assert!((studied.days[1] - 14.0 / 3.0).abs() < 1e-9, "4.7 days of choice");
-        let chosen = &studied.curves[studied.chosen];
-        assert!(chosen.family.plain(), "{:?} {:?}", chosen.family, studied.because);
+        let study_result = study(&series, &request(0..14 * DAY, 14 * DAY..20 * DAY, 0.0)).unwrap();
+        assert!((study_result.days[1] - 14.0 / 3.0).abs() < 1e-9, "4.7 days of choice");
+        let chosen = &study_result.curves[study_result.chosen];
+        assert!(chosen.family.plain(), "{:?} {:?}", chosen.family, study_result.because);
     }
     // Twelve nodes from eight to nine each morning and two else: whoever knows the hour has them ready and lets them sleep in between.
     let mut series = made(84 * DAY, 1);
@@ -258,9 +259,9 @@ fn few_days_choose_a_plain_rule() {
         let peak = if hour == 8 { 40.0 } else { 2.0 };
         *slot = Slot { peak, last: peak, mean: peak, ..*slot };
     }
-    let studied = study(&series, &request(0..70 * DAY, 70 * DAY..84 * DAY, 0.0)).unwrap();
-    let chosen = &studied.curves[studied.chosen];
-    assert!(!chosen.family.plain(), "{:?} {:?}", chosen.chosen, studied.because);
+    let study_result = study(&series, &request(0..70 * DAY, 70 * DAY..84 * DAY, 0.0)).unwrap();
+    let chosen = &study_result.curves[study_result.chosen];
+    assert!(!chosen.family.plain(), "{:?} {:?}", chosen.chosen, study_result.because);
 }
 
 /// Prices and demand after the evaluation begins change no choice, promise or setting, and no order before they are known.
@@ -292,22 +293,24 @@ fn what_comes_later_changes_no_choice() {
     }
     assert_eq!(told.orders[0], changed.orders[0]);
     // They are accounted as they came.
-    let weighted = |studied: &Studied| studied.curves[studied.chosen].chosen.outcome.nodes_asleep_weighted;
+    let weighted =
+        |study_result: &Studied| study_result.curves[study_result.chosen].chosen.outcome.nodes_asleep_weighted;
     assert!(weighted(&changed) > 10.0 * weighted(&told));
     // Prices of the past do change it: energy at a hundred times the price is worth more shortage.
     let dear = Rates { by_slot: (0..end).map(|slot| Some(100.0 * price(slot))).collect(), are_money: true };
     let dear = of(&series, dear);
-    let before = |studied: &Studied| studied.curves[studied.chosen].chosen_before;
+    let before = |study_result: &Studied| study_result.curves[study_result.chosen].chosen_before;
     assert!(before(&dear).nodes_asleep_mean > before(&told).nodes_asleep_mean);
     assert!(before(&dear).unserved_node_slots > before(&told).unserved_node_slots);
 }
 
-/// Where a boot takes a slot more, curves are lower at the tight end, and nothing else changes.
+/// With a boot that takes a slot more, curves are lower at the tight end, and nothing else changes.
 #[test]
 fn philly_with_slow_boots() {
     let Some(series) = philly() else { return };
-    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 1.0)).unwrap();
-    let (reach, trailing) = (most_asleep(&studied, Family::Reach), most_asleep(&studied, Family::TrailingMaximum));
+    let study_result = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 1.0)).unwrap();
+    let (reach, trailing) =
+        (most_asleep(&study_result, Family::Reach), most_asleep(&study_result, Family::TrailingMaximum));
     println!("reach: {reach:?}; trailing maximum: {trailing:?}");
     assert!(reach.iter().zip(&trailing).skip(1).all(|(asleep, base)| asleep >= base), "{reach:?}, {trailing:?}");
 }
@@ -383,7 +386,7 @@ fn the_future_changes_no_decision() {
     }
 }
 
-/// The same input gives the same orders on one thread and on four.
+/// A study gives the same orders on one thread and on four.
 #[test]
 fn threads_change_nothing() {
     let series = made(10 * DAY, 3);
@@ -410,9 +413,10 @@ fn gpus_become_whole_nodes() {
     );
 }
 
-/// What is recommended keeps at least nine promises of ten, on Philly's nodes and on Earth's VCs, pooled and each alone, and lets as many nodes sleep as
-/// a trailing maximum under the same guard; without the guard a trailing maximum keeps far fewer on Philly. The learned rule is left out, as it
-/// takes minutes; `tracecast backtest power` has it.
+/// The recommended rule keeps at least nine promises of ten, on Philly's nodes and on Earth's VCs,
+/// pooled and each alone, and lets as many nodes sleep as a trailing maximum under the same guard;
+/// without the guard a trailing maximum keeps far fewer on Philly. The learned rule is left out, as
+/// it takes minutes; `tracecast plan power --test` has it.
 #[test]
 fn promises_are_kept_on_every_fortnight_there_is() {
     let like =

@@ -152,7 +152,7 @@ proptest! {
         let mut table = world(&loads, &noise);
         // A job type and a GPU type of which nothing is known.
         let (stranger, unseen) = (table.job("stranger"), table.gpu_type("unseen"));
-        let trained = Committee::of(&table, 1).unwrap();
+        let trained = Committee::new(&table, 1).unwrap();
         let jobs = [0, 3, 9, stranger];
         for gpu in [0, unseen, 99] {
             for (a, b) in jobs.iter().flat_map(|a| jobs.map(|b| (*a, b))) {

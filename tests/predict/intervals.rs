@@ -116,7 +116,8 @@ fn three_days_are_little_and_the_intervals_say_so() {
     assert!(tiny.is_err(), "sixty jobs teach nothing");
 }
 
-/// Found by recomputing: `held` was true where the 80 % interval held 43 % of the later jobs, as it looked at the jobs to choose on alone.
+/// Regression test: `held` was true where the 80 % interval held 43 % of the later jobs, as it
+/// looked at the jobs to choose on alone.
 #[test]
 fn whether_intervals_held_is_decided_by_the_later_jobs() {
     let with_burst = |burst: u32| {
@@ -151,7 +152,8 @@ fn a_record_of_fewer_than_ten_days_is_said_to_be_too_short() {
     assert!(!apart.held && apart.record_days <= 9.0, "{}", apart.record_days);
 }
 
-/// Found by recomputing: the model stood beside the running mean, which was the weakest of the simple rules.
+/// Regression test: the model stood beside the running mean, which was the weakest of the simple
+/// rules.
 #[test]
 fn the_best_simple_rule_stands_beside_the_model() {
     let simple = [Model::RunningMean, Model::WeightedMean, Model::ShrunkMean, Model::RecentMedian];
@@ -208,7 +210,7 @@ fn limits_cap_what_is_predicted_as_far_as_jobs_are_killed_by_them() {
 fn eleven_days_of_philly() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
     let jobs = timeline::TimelineOptions { ignore_vc: true, ..timeline::TimelineOptions::default() };
-    let all = Timeline::of(&read(&[path]).unwrap(), jobs).unwrap();
+    let all = Timeline::new(&read(&[path]).unwrap(), jobs).unwrap();
     let begin_ms = all.jobs[0].submission.submit_ms;
     for from_day in [55, 80, 105] {
         let mut part = all.clone();

@@ -14,7 +14,7 @@ use tracecast_tests::{read, real_trace};
 
 fn tested(path: &str, jobs: timeline::TimelineOptions, models: &[Model]) -> Option<Backtest> {
     let trace = read(&[real_trace(path)?]).unwrap();
-    let timeline = Timeline::of(&trace, jobs).unwrap();
+    let timeline = Timeline::new(&trace, jobs).unwrap();
     Some(backtest::run(&timeline, &BacktestOptions { models: models.to_vec(), ..BacktestOptions::default() }).unwrap())
 }
 
@@ -65,7 +65,7 @@ fn venus_with_users() {
 fn the_future_does_not_leak_into_predictions() {
     let sample = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/sample");
     let trace = storage::load(&sample).unwrap();
-    let mut timeline = Timeline::of(&trace, timeline::TimelineOptions::default()).unwrap();
+    let mut timeline = Timeline::new(&trace, timeline::TimelineOptions::default()).unwrap();
     timeline.jobs.truncate(4000);
     let now_ms = timeline.jobs[3000].submission.submit_ms;
     let mut changed = timeline.clone();

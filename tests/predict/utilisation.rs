@@ -122,7 +122,7 @@ fn pods_of_generative_ai() {
     let of = |(source, name): (&PathBuf, &str)| SourceMapping { source: source.clone(), mapping: mapping(name) };
     let options = ReadOptions { mappings: files.iter().zip(names).map(of).collect(), ..ReadOptions::default() };
     let trace = ingest::read(&ingest::expand(&files).unwrap(), &options).unwrap();
-    let history = UsageHistory::of(&trace).unwrap();
+    let history = UsageHistory::new(&trace).unwrap();
     println!("{} pods, {:?}", history.jobs.len(), history.notes);
     let splits = backtest::run(&history, 1).unwrap();
     tell(&splits);
@@ -133,7 +133,7 @@ fn pods_of_generative_ai() {
 #[test]
 fn the_sample_has_no_more_to_learn_than_the_mean() {
     let trace = storage::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/sample")).unwrap();
-    let splits = backtest::run(&UsageHistory::of(&trace).unwrap(), 1).unwrap();
+    let splits = backtest::run(&UsageHistory::new(&trace).unwrap(), 1).unwrap();
     tell(&splits);
     for split in &splits {
         // Utilisation was drawn job by job: no past tells it, and no model may seem to know it.

@@ -20,7 +20,7 @@ use AllocationPolicy as P;
 
 fn fleet() -> Option<TypedFleet> {
     let path = real_trace("gavel/simulation_throughputs.json.gz")?;
-    Some(TypedFleet::of(pools("v100=8,p100=8,k80=8").unwrap(), &rates::rates(&path).unwrap().gangs).unwrap())
+    Some(TypedFleet::new(pools("v100=8,p100=8,k80=8").unwrap(), &rates::rates(&path).unwrap().gangs).unwrap())
 }
 
 fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> AllocationAnswer {
@@ -32,7 +32,7 @@ fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> A
         ),
         options: RoundOptions::default(),
     };
-    AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &()).unwrap()
+    AllocationAnswer::new(fleet, "gavel".to_owned(), &request, &()).unwrap()
 }
 
 /// The policies on the jobs of a file of Gavel's authors, with a least time between allocations, minutes.
@@ -43,7 +43,7 @@ fn of_file(fleet: &TypedFleet, file: &str, policies: &[P], kept_min: i64) -> Opt
         jobs: AllocationJobs::Listed(read(file, &text, fleet).unwrap()),
         options: RoundOptions { reallocate_ms: kept_min * 60_000, ..RoundOptions::default() },
     };
-    let found = AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &()).unwrap();
+    let found = AllocationAnswer::new(fleet, "gavel".to_owned(), &request, &()).unwrap();
     for row in &found.policies {
         let (mean, makespan) = (row.mean_jct_s.value, row.makespan_s.value);
         println!(
@@ -145,7 +145,7 @@ fn deadlines_on_gavels_throughputs() {
             jobs: AllocationJobs::Drawn(what, (3..=5).collect()),
             options: RoundOptions::default(),
         };
-        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &()).unwrap();
+        let found = AllocationAnswer::new(&fleet, "gavel".to_owned(), &request, &()).unwrap();
         let bound = found.limits.missed.unwrap().value;
         let missed = request.policies.iter().map(|policy| {
             let dues = found.row(*policy).unwrap().deadlines.unwrap();
@@ -167,7 +167,8 @@ fn deadlines_on_gavels_throughputs() {
 fn processors_on_gavels_throughputs() {
     let Some(fleet) = fleet() else { return };
     let node = HostNeeds { cpus: 24.0, memory_gb: 500.0 };
-    let fleet = TypedFleet { host: Some(HostFleet::of(8, vec![node; 3], Vec::new()).unwrap().with_classes()), ..fleet };
+    let fleet =
+        TypedFleet { host: Some(HostFleet::new(8, vec![node; 3], Vec::new()).unwrap().with_classes()), ..fleet };
     let what = JobDraw {
         jobs: 120,
         per_hour: Some(8.0),
@@ -181,7 +182,7 @@ fn processors_on_gavels_throughputs() {
             jobs: AllocationJobs::Drawn(what, (1..=3).collect()),
             options: RoundOptions { per_node: Some(8), host_order, ..RoundOptions::default() },
         };
-        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &()).unwrap();
+        let found = AllocationAnswer::new(&fleet, "gavel".to_owned(), &request, &()).unwrap();
         let host = |policy: P| found.row(policy).unwrap().host.unwrap();
         for row in &found.policies {
             let host = row.host.unwrap();
@@ -220,7 +221,7 @@ fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
             .enumerate()
             .map(|(number, job)| ActiveJob {
                 since_s: 600.0 * number as f64,
-                ..ActiveJob::of(&fleet.kinds[job.kind], job.steps)
+                ..ActiveJob::new(&fleet.kinds[job.kind], job.steps)
             })
             .collect();
         for policy in [P::MaxMinAware, P::FinishTimeAware, P::Makespan] {

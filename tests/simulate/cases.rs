@@ -45,7 +45,7 @@ fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
 }
 
-/// A moment that is likely to fall together with others, milliseconds.
+/// Draws a moment that is likely to fall together with others, milliseconds.
 fn moment(random: &mut ChaCha8Rng, below_s: i64) -> i64 {
     let every = pick(random, &[1, 10, 10, 30]);
     random.random_range(0..=below_s / every) * every * 1000

@@ -94,7 +94,9 @@ fn thousands_of_small_cases_are_replayed_alike() {
     assert!(preemptions > count as u32 / 4 && otherwise > count as usize / 4, "{preemptions} {otherwise}");
 }
 
-/// One VC never asks for more cells of a size than it is promised. Its jobs start when they are submitted and are never stopped, whoever else is there, under any order and placement.
+/// A VC that never asks for more cells of a size than it is promised never waits. Its jobs start
+/// when they are submitted and are never stopped, whoever else is there, under any order and
+/// placement.
 #[test]
 fn a_vc_within_its_cells_never_waits() {
     let (mut kept, mut waited) = (0, 0);

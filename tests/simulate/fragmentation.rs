@@ -35,7 +35,7 @@ fn drawn(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a pod asks for.
+/// Request of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pod {
     /// Thousandths of GPUs; a part of one GPU if below 1,000.
@@ -44,10 +44,10 @@ struct Pod {
     memory_mib: i64,
 }
 
-/// What is left of a node.
+/// Free resources of a node.
 #[derive(Debug, Clone)]
 struct Node {
-    /// Of each GPU, thousandths.
+    /// Free part of each GPU, thousandths.
     gpus: Vec<i64>,
     cpu_milli: i64,
     memory_mib: i64,

@@ -1,4 +1,5 @@
-//! `--compat helios` against a second-by-second replay of that simulator's rules, job by job: starts, ends, preemptions, nodes.
+//! `--site compat=helios` against a second-by-second replay of that simulator's rules, job by job:
+//! starts, ends, preemptions, nodes.
 
 use tracecast_planner::sim::{
     Cluster, Compat, Estimate, Order, Outcome, Placement, Policy, Preemption, Schedule, Shape, Workload, simulate,
@@ -7,7 +8,7 @@ use tracecast_tests::full_tier;
 use tracecast_tests::reference::helios::{self, Job, Place, Rule};
 use tracecast_tests::reference::philly;
 
-/// One VC's jobs as the engine takes them; time 0 is `origin_s`.
+/// Jobs of one VC as the engine takes them; time 0 is `origin_s`.
 pub(crate) fn workload(jobs: &[Job], origin_s: i64) -> Workload {
     let mut workload = Workload::default();
     for job in jobs {
@@ -37,7 +38,7 @@ pub(crate) fn policy(rule: Rule, place: Place) -> Policy {
     }
 }
 
-/// Where a job ran last: (node, GPUs), by node.
+/// Last placement of a job: (node, GPUs), by node.
 fn nodes(schedule: &Schedule, job: usize) -> Vec<(usize, u32)> {
     let Some(segment) = schedule.last_segment(job) else { return Vec::new() };
     let pieces = schedule.pieces_of(segment).iter().map(|piece| (piece.node as usize, piece.gpus.count_ones()));
@@ -46,7 +47,7 @@ fn nodes(schedule: &Schedule, job: usize) -> Vec<(usize, u32)> {
     nodes
 }
 
-/// Both, job by job. Gives the sum of waits (start − submit), seconds.
+/// Compares both, job by job. Gives the sum of waits (start − submit), seconds.
 fn compare(jobs: &[Job], vc_nodes: usize, rule: Rule, place: Place, what: &str) -> i64 {
     let origin_s = jobs.first().map_or(0, |job| job.submit_s);
     let expected = helios::replay(jobs, vc_nodes, rule, place, origin_s);

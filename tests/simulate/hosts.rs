@@ -1,5 +1,6 @@
-//! Jobs that ask for processors and memory, in the engine against the naive reference: under every scan and placement, with topologies, limits, queues, guarantees and nodes that shrink, fail and sleep.
-//! And what holds of every such replay: no node ever gives more than it has.
+//! Jobs that ask for processors and memory, in the engine against the naive reference: under every
+//! scan and placement, with topologies, limits, queues, guarantees and nodes that shrink, fail and
+//! sleep. Checks of every such replay: no node ever gives more than it has.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -35,7 +36,8 @@ fn beside((mut workload, mut cluster, policy): (Workload, Cluster, Policy), seed
     (workload, cluster, policy)
 }
 
-/// No node gives more processors or memory than it has, and every piece takes its GPUs times what the job asks for each. The most that was taken of a bound, as a share.
+/// Checks that no node gives more processors or memory than it has, and that every piece takes its
+/// GPUs times what the job asks for each. Returns the largest share taken of a bound.
 fn within(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> f64 {
     let rooms: Vec<HostRoom> = cluster
         .pools
@@ -155,7 +157,7 @@ fn nodes_sleep_alike() {
     }
 }
 
-/// What nodes have does not matter where jobs ask for nothing of it, and the other way round.
+/// Processors and memory of nodes do not matter where jobs ask for none, and the other way round.
 #[test]
 fn where_one_side_says_nothing_gpus_alone_count() {
     for seed in 0..1_000 {

@@ -95,7 +95,8 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
     )
 }
 
-/// What a queue and those below it hold at the start of a segment, of jobs that are such.
+/// GPUs held by a queue and those below it at the start of a segment, of the jobs for which `such`
+/// holds.
 fn held(
     workload: &Workload,
     tree: &Hierarchy,
@@ -113,7 +114,7 @@ fn held(
         .sum()
 }
 
-/// No queue holds more than its limit, nor more than its quota with firm jobs.
+/// Checks that no queue holds more than its limit, nor more than its quota with firm jobs.
 fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> bool {
     let tree = cluster.kai.as_ref().unwrap();
     let is_firm = |job: u32| workload.priority.get(job as usize).is_some_and(|priority| *priority >= 100);

@@ -48,7 +48,7 @@ pub(super) fn smaller(random: &mut ChaCha8Rng, workload: &mut Workload) {
     }
 }
 
-/// What becomes of a job that is stopped.
+/// Draws what becomes of a job that is stopped.
 pub(super) fn preemption(random: &mut ChaCha8Rng) -> Preemption {
     pick(
         random,
@@ -198,7 +198,7 @@ pub(super) fn difference(workload: &Workload, cluster: &Cluster, policy: &Policy
     .min()
 }
 
-/// The same case with as few jobs, outages and changes of size as still differ.
+/// Shrinks a case to as few jobs, outages and changes of size as still differ.
 pub(super) fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) -> (Workload, Cluster) {
     let (mut workload, mut cluster) = (workload.clone(), cluster.clone());
     let differs = |workload: &Workload, cluster: &Cluster| difference(workload, cluster, policy).is_some();
@@ -260,7 +260,8 @@ pub(super) fn alike(
     Some(schedule)
 }
 
-/// What happens after a moment changes nothing before it: later jobs may be anything, of any queue, with a priority among `priorities`. How many preemptions there were.
+/// Checks that what happens after a moment changes nothing before it: later jobs may be anything,
+/// of any queue, with a priority among `priorities`. Returns the number of preemptions.
 pub(super) fn later_jobs_change_nothing(
     draw: impl Fn(u64) -> (Workload, Cluster, Policy),
     priorities: Range<i32>,

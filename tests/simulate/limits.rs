@@ -169,8 +169,8 @@ fn thousands_of_small_cases_are_replayed_alike() {
     );
 }
 
-/// What must hold of every replay under limits: at the start of a job nothing it counts for is over its limit, a job that can start some day does, and
-/// what it has run adds up to its run.
+/// Checks every replay under limits: at the start of a job nothing it counts for is over its limit,
+/// a job that can start some day does, and what it has run adds up to its run.
 fn holds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) {
     let limits = cluster.limits.as_ref().unwrap();
     let qos_of = |job: usize| {
@@ -235,7 +235,8 @@ fn holds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) {
     }
 }
 
-/// At the start of a job no account on its path is over its GPUs, if none of its QOSs has a limit of its own.
+/// Checks that at the start of a job no account on its path is over its GPUs, if none of its QOSs
+/// has a limit of its own.
 fn within_accounts(workload: &Workload, limits: &Limits, schedule: &Schedule, at: usize) {
     let segment = &schedule.segments[at];
     let job = segment.job as usize;
@@ -329,7 +330,8 @@ fn the_partition_s_qos_comes_first_unless_the_job_s_says_otherwise() {
     assert_eq!(starts(&workload, &with(over), &Policy::default()), [0, 0, 10].map(Some));
 }
 
-/// A time limit of 2 h under MaxWall of 1 h: held for ever, or rejected with DenyOnLimit. The same of a job of 6 GPUs where a QOS has 4.
+/// A time limit of 2 h under MaxWall of 1 h: held for ever, or rejected with DenyOnLimit. So is a
+/// job of 6 GPUs where a QOS has 4.
 #[test]
 fn what_can_never_start_is_held_or_rejected() {
     let qos = Qos { wall_ms: Some(3_600_000), group_milli: Some(4_000), ..Qos::default() };

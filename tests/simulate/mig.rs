@@ -89,10 +89,10 @@ fn what_comes_after_the_split_changes_no_choice_made_before_it() {
     let Some(table) = table() else { return };
     let gpu = MigGpu::named("a100-40gb").unwrap();
     let (request, asked) = (MigRequest::default(), MigStudyRequest::default());
-    let types = MigTypes::of(&table, gpu).unwrap();
+    let types = MigTypes::new(&table, gpu).unwrap();
     let replayed = |trace: &Trace| {
-        let jobs = MigJobs::of(OneGpuJobs::of(trace), &types, &asked).unwrap();
-        let evidence = MigEvidence::of(&table, gpu, &jobs.demand).unwrap();
+        let jobs = MigJobs::new(OneGpuJobs::new(trace), &types, &asked).unwrap();
+        let evidence = MigEvidence::new(&table, gpu, &jobs.demand).unwrap();
         let study = MigStudy::new(&evidence, &jobs, &request, &asked);
         (study.replayed(String::new(), &()).unwrap(), jobs.span_ms().1)
     };

@@ -25,8 +25,9 @@ pub(crate) fn fates(schedule: &Schedule) -> Vec<Fate> {
     fates
 }
 
-/// The same for Slurm's backfill, which neither preempts nor knows parts of GPUs. That it is Slurm's, the end-to-end test shows
-/// against a real one; that the engine does what it says, this does.
+/// Slurm's backfill, which neither preempts nor knows parts of GPUs, is replayed alike. That it is
+/// Slurm's, the end-to-end test shows against a real one; that the engine does what it says, this
+/// does.
 #[test]
 fn slurm_s_backfill_is_replayed_alike() {
     let mut waited = 0;

@@ -81,7 +81,8 @@ pub(crate) fn supervisor(seed: u64, cluster: &Cluster) -> Supervisor {
     Supervisor { controllers: controllers.collect(), rules }
 }
 
-/// Nothing runs on a node that is not powered, and the states of all nodes add up to nodes × time, to the millisecond.
+/// Checks that nothing runs on a node that is not powered, and that the states of all nodes add up
+/// to nodes × time, to the millisecond.
 fn check(schedule: &Schedule, record: &Record, context: &str) {
     let end = schedule.segments.iter().map(|segment| segment.end_ms).max().unwrap_or(0) + 1_000_000;
     let sum: i64 = record.durations(0, end).iter().sum();
@@ -158,7 +159,7 @@ fn nodes_that_never_sleep_change_nothing() {
     }
 }
 
-/// What comes after a moment changes no order and no state before it.
+/// Events after a moment change no order and no state before it.
 #[test]
 fn the_future_does_not_leak_into_sleep() {
     let mut compared = 0;

@@ -25,13 +25,13 @@ pub(crate) const OCTOBER_MS: i64 = 1_506_816_000_000;
 const STRETCHES: [(i64, i64, i64); 5] = [(2, 8, 14), (31, 40, 46), (14, 24, 31), (45, 54, 61), (2, 37, 61)];
 /// Others: before and after those, and cut elsewhere.
 const OTHERS: [(i64, i64, i64); 5] = [(-7, -1, 2), (61, 68, 72), (8, 20, 26), (20, 34, 40), (36, 50, 56)];
-/// How many of them, from the first on, the long tier tries; without it one is tried.
+/// Number of stretches, from the first on, that the long tier tries; without it one is tried.
 const FULL_STRETCHES: usize = 2;
 pub(crate) const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Nodes of 8 GPUs for each VC, so many that the jobs of `options` load them as said.
 pub(crate) fn site(trace: &Trace, options: &Options, load: f64) -> Site {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let (from, to) = (options.from_ms.unwrap(), options.to_ms.unwrap());
     let mut by_vc: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for row in 0..trace.jobs.len() {
@@ -57,20 +57,20 @@ pub(crate) fn site(trace: &Trace, options: &Options, load: f64) -> Site {
 const REPLAYS: usize = 200;
 
 fn plan(trace: &Trace, mut loaded: Loaded, scan: Scan, split_ms: Option<i64>, replays: usize) -> QueuesAnswer {
-    loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
+    loaded.workload.predicted_s = last_two(&JobFacts::new(trace), &loaded);
     let list = QueuesRequest::of_list(split_ms, Policy { scan, ..Policy::default() });
     queues::plan(trace, &loaded, String::new(), &QueuesRequest { replays, ..list }, SearchRun::default()).unwrap()
 }
 
 /// Prints what a search found beside the list.
 fn searched(name: &str, answer: &QueuesAnswer) {
-    let held = &answer.held_out;
+    let held = &answer.trial;
     let min = |s: f64| s / 60.0;
-    let [list, setup] = [answer.list_choice, answer.best].map(|at| &answer.candidates[at]);
+    let [list, setup] = [answer.body.list_choice, answer.body.best].map(|at| &answer.body.candidates[at]);
     let worse: Vec<_> = held.worse.iter().filter(|worse| worse.beyond_interval).map(|worse| &worse.vc).collect();
     println!(
         "{name}: search of {}: today {:.1} / {:.1}; list {:.1} / {:.1} (cost {:.4}); search {:.1} / {:.1} (cost {:.4}); hindsight {:.1} / {:.1}; {}, {}, moved {}, {:?}; followed {}, worse {worse:?}",
-        answer.candidates.len(),
+        answer.body.candidates.len(),
         min(held.today.mean_wait_s),
         min(held.today.p95_wait_s),
         min(list.later.mean_wait_s),
@@ -79,15 +79,15 @@ fn searched(name: &str, answer: &QueuesAnswer) {
         min(setup.later.mean_wait_s),
         min(setup.later.p95_wait_s),
         setup.cost,
-        min(held.hindsight.mean_wait_s),
-        min(held.hindsight.p95_wait_s),
+        min(held.oracle.mean_wait_s),
+        min(held.oracle.p95_wait_s),
         setup.sharing.in_words(),
         setup.order,
         setup.shares_moved,
         setup.short_queue,
-        answer.is_followed(),
+        answer.is_advised(),
     );
-    for of in &answer.ablation {
+    for of in &answer.body.ablation {
         println!(
             "{name}: without {}: earlier cost {:.4}, later {:.1} / {:.1}, allowed {}",
             of.change.in_words(),
@@ -101,25 +101,25 @@ fn searched(name: &str, answer: &QueuesAnswer) {
 
 /// Prints a row of the results and holds the plan to its promise.
 fn held(name: &str, answer: &QueuesAnswer) {
-    let held = &answer.held_out;
+    let held = &answer.trial;
     let min = |s: f64| s / 60.0;
-    let setup = answer.setup().unwrap();
+    let setup = answer.body.setup().unwrap();
     println!(
         "{name}: {} later jobs, mean wait {:.1} min today, {:.1} as chosen, {:.1} with hindsight; 95 % {:.1}, {:.1}, {:.1}; {} nodes, instead {:?}; {}, {}",
         held.today.jobs,
         min(held.today.mean_wait_s),
         min(held.recommended.mean_wait_s),
-        min(held.hindsight.mean_wait_s),
+        min(held.oracle.mean_wait_s),
         min(held.today.p95_wait_s),
         min(held.recommended.p95_wait_s),
-        min(held.hindsight.p95_wait_s),
+        min(held.oracle.p95_wait_s),
         held.nodes,
         held.nodes_instead,
         setup.sharing.in_words(),
         setup.order,
     );
     // The order is not in Kueue's file, so what it does stands beside the sharing alone.
-    let alone = answer.in_todays_order.unwrap_or(held.recommended);
+    let alone = answer.body.in_todays_order.unwrap_or(held.recommended);
     let under = held.under_kueue.as_ref().unwrap();
     println!(
         "{name}: sharing alone {:.1}, 95 % {:.1}; as Kueue admits {:.1}, 95 % {:.1}, {} stopped",
@@ -130,7 +130,7 @@ fn held(name: &str, answer: &QueuesAnswer) {
         under.stopped,
     );
     assert_eq!(under.later.jobs, held.today.jobs, "{name}");
-    assert!(answer.is_followed(), "{name}");
+    assert!(answer.is_advised(), "{name}");
     assert!(held.recommended.mean_wait_s <= held.today.mean_wait_s / 2.0, "{name}");
     assert!(held.recommended.p95_wait_s <= held.today.p95_wait_s / 2.0, "{name}");
     let worse: Vec<_> = held.worse.iter().filter(|worse| worse.beyond_interval).collect();
@@ -179,8 +179,8 @@ fn queues_of_the_venus_slice() {
         let answer = plan(&trace, loaded, scan, None, REPLAYS);
         println!("{}", answer.action);
         searched(&format!("Venus, {scan:?}"), &answer);
-        let wronged = answer.held_out.worse.iter().any(|worse| worse.beyond_interval);
-        assert!(!(answer.is_followed() && wronged));
+        let wronged = answer.trial.worse.iter().any(|worse| worse.beyond_interval);
+        assert!(!(answer.is_advised() && wronged));
     }
 }
 
@@ -195,7 +195,7 @@ fn queues_of_the_sample_are_shared_and_no_vc_is_wronged() {
         let answer = plan(&trace, loaded, scan, None, REPLAYS);
         searched(&format!("the sample, {scan:?}"), &answer);
         // What a search finds is chosen on the earlier jobs, under the same promise.
-        let [list, chosen] = [answer.list_choice, answer.best].map(|at| &answer.candidates[at]);
+        let [list, chosen] = [answer.body.list_choice, answer.body.best].map(|at| &answer.body.candidates[at]);
         let mean = |of: &QueuesCandidate| of.cost_by_window.iter().sum::<f64>() / of.cost_by_window.len() as f64;
         assert!(
             chosen.allowed && chosen.wronged.is_empty() && mean(chosen) <= mean(list),

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use tracecast_analytics::storage;
-use tracecast_planner::power::resim::{Baseline, Constants, HourlyRates, Plan, PowerEffect, ReplaySetting};
+use tracecast_planner::power::replay::resim::{Baseline, HourlyRates, Plan, PowerEffect, ReplaySetting};
+use tracecast_planner::power::score::constants::Constants;
 use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::power::Controller;
 use tracecast_planner::sim::power::PowerPolicy;
@@ -95,7 +96,7 @@ fn effects(what: &str, loaded: &Loaded, policy: &Policy) -> Vec<PowerEffect> {
         seed: 1,
     };
     let began = std::time::Instant::now();
-    let baseline = Baseline::of(setting).unwrap();
+    let baseline = Baseline::new(setting).unwrap();
     let plans = plans(loaded.cluster.pools.len());
     let effects: Vec<PowerEffect> = plans.into_iter().map(|plan| baseline.effect(plan).unwrap().effect).collect();
     let optimum = effects[0].offline_optimum;

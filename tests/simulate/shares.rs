@@ -153,7 +153,8 @@ fn thousands_of_small_cases_are_replayed_alike() {
     assert!(by_tree > count as usize / 4 && by_usage > count as usize / 2 && after_all > count as usize / 100);
 }
 
-/// Of jobs that are submitted from some moment on, nothing is known before: what starts before is the same without them, whoever they are charged to, and whatever they are charged.
+/// Jobs that are submitted from some moment on change no start before it: whoever they are charged
+/// to, and whatever they are charged.
 #[test]
 fn no_start_depends_on_who_comes_after() {
     let mut compared = 0;
@@ -291,7 +292,7 @@ fn gpu_minutes_come_back_as_usage_decays() {
     assert_eq!(of(Qos { keeps_usage: true, ..qos }), [Some(0), None, None]);
 }
 
-/// What a job that waits at the end waits for, by the metrics.
+/// Reason for which a job waits at the end, by the metrics.
 fn refused(cluster: &Cluster, workload: &Workload) -> (&'static str, String, f64) {
     use tracecast_planner::replay::metric::evaluate;
     let schedule = simulate(workload, cluster, &Policy::default()).unwrap();

@@ -12,7 +12,8 @@ use tracecast_predictors::interference::read;
 use tracecast_predictors::interference::share::SharingLimits;
 use tracecast_tests::{pairs, real_trace};
 
-/// What `plan sharing` and `simulate --share` decide of a couple by forecasts stays, whatever was measured of it.
+/// Decisions of `plan share couples` and `simulate --share` on a couple by forecasts stay, whatever
+/// was measured of it.
 #[test]
 fn no_forecast_rule_sees_the_pairs_it_is_judged_by() {
     let folder = tempfile::tempdir().unwrap();
@@ -31,7 +32,7 @@ fn no_forecast_rule_sees_the_pairs_it_is_judged_by() {
         let file = folder.path().join("pairs.csv");
         std::fs::write(&file, text).unwrap();
         let table = read::sharing(&file, Some(path.as_path())).unwrap();
-        let evidence = PairEvidence::of(&table, 0).unwrap();
+        let evidence = PairEvidence::new(&table, 0).unwrap();
         let told = evidence.forecasts(&table, &[0, 3], 1).unwrap();
         let light: Vec<usize> =
             (0..evidence.kinds.len()).filter(|kind| evidence.kinds[*kind].starts_with("m0 (")).collect();
@@ -54,7 +55,7 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
     let Some(path) = real_trace("gavel/simulation_throughputs.json.gz") else { return };
     let table = read::sharing(&path, None).unwrap();
     let gpu = table.gpu_types().iter().position(|name| name == "v100").unwrap();
-    let evidence = PairEvidence::of(&table, gpu).unwrap();
+    let evidence = PairEvidence::new(&table, gpu).unwrap();
     let limits = SharingLimits { slo: 2.0, ..SharingLimits::default() };
     let told = evidence.forecasts(&table, &[0, 3], 1).unwrap();
     let kept = |policy: SharingPolicy, forecasts: usize| {
@@ -77,7 +78,7 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
     assert!(kept(SharingPolicy::Forecast, 0).1 <= all);
 
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/sample");
-    let jobs = OneGpuJobs::of(&storage::load(std::path::Path::new(sample)).unwrap());
+    let jobs = OneGpuJobs::new(&storage::load(std::path::Path::new(sample)).unwrap());
     let request = SharingRequest {
         eval_from_ms: None,
         gpus: Some(11),

@@ -96,7 +96,7 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
     format!("{policy:?}\n{:?} {:?}\n{:?}\n{}\n{jobs}", cluster.pools, cluster.outages, tree.rules(), queues.join("\n"))
 }
 
-/// What a queue and those below it hold at the start of a segment.
+/// GPUs held by a queue and those below it at the start of a segment.
 fn held(workload: &Workload, tree: &VolcanoQueues, schedule: &Schedule, at: usize, queue: u16) -> u64 {
     let started = &schedule.segments[at];
     let runs =
@@ -107,7 +107,7 @@ fn held(workload: &Workload, tree: &VolcanoQueues, schedule: &Schedule, at: usiz
         .sum()
 }
 
-/// No queue holds more than its capability.
+/// Checks that no queue holds more than its capability.
 fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> bool {
     let tree = cluster.volcano.as_ref().unwrap();
     (0..schedule.segments.len()).all(|at| {

@@ -1,4 +1,5 @@
-//! One definition of waiting: `report`, `simulate`, `plan queues` and `plan capacity` say the same of the same jobs.
+//! Definition of waiting: `report`, `simulate`, `plan queues` and `plan nodes` agree on the same
+//! jobs.
 //!
 //! Ninety days of two VCs with a node of 8 GPUs each. At midnight and at noon each submits a job of 8 GPUs and 2 h. Node na fails an hour later
 //! and is back half an hour after that, so the job of a loses its hour, is queued for half an hour and then runs for 2 h: it ends 3.5 h after its
@@ -76,7 +77,7 @@ fn four_answers_say_the_same_of_waiting() {
     let policy = Policy { scan: Scan::Skip, ..Policy::default() };
     let mean_s = 2_700.0;
 
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     let pooling = pooling::compare(&facts, &pooling::loaded(&trace, &facts).unwrap()).unwrap();
     let apart = pooling.replays[0].apart;
     let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
@@ -92,11 +93,11 @@ fn four_answers_say_the_same_of_waiting() {
     let all = evaluate(&loaded.workload, &loaded.cluster, &schedule, 0).unwrap().metrics.overall;
     assert!(near(all.group.wait.unwrap().mean_s, mean_s) && near(all.lost_gpu_hours, 1_440.0), "{all:?}");
 
-    loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
+    loaded.workload.predicted_s = last_two(&JobFacts::new(&trace), &loaded);
     let request = QueuesRequest::of_list(None, policy.clone());
     let queues = queues::plan(&trace, &loaded, String::new(), &request, SearchRun::default()).unwrap();
-    assert!(near(queues.held_out.today.mean_wait_s, mean_s), "{:?}", queues.held_out.today);
-    assert!(near(queues.candidates[0].earlier.mean_wait_s, mean_s), "{:?}", queues.candidates[0].earlier);
+    assert!(near(queues.trial.today.mean_wait_s, mean_s), "{:?}", queues.trial.today);
+    assert!(near(queues.body.candidates[0].earlier.mean_wait_s, mean_s), "{:?}", queues.body.candidates[0].earlier);
 
     let request = CapacityRequest {
         target: WaitTarget { all_s: 7_200.0, by_class: BTreeMap::new() },

@@ -26,7 +26,7 @@ pub fn read_bytes(reader: Option<&str>, bytes: &[u8]) -> Option<Trace> {
 /// Reads the bytes after the first with the reader that the first selects; one value beyond the readers is sniffing.
 ///
 /// # Panics
-/// As [`read_bytes`].
+/// Errors of [`read_bytes`].
 pub fn read_any(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let readers = ingest::readers();

@@ -1,4 +1,5 @@
-//! What the tests share: fixtures, the conformance kit every reader passes, and access to real traces.
+//! Code shared by the tests: fixtures, the conformance kit every reader passes, and access to real
+//! traces.
 //!
 //! Real traces lie outside the repository (`TRACECAST_TRACES`, or `../shared/traces` beside it). A test that needs one
 //! calls [`real_trace`] and returns early when it is absent; the reason is printed, and the last test target sums up.
@@ -42,13 +43,15 @@ pub fn is_full() -> bool {
     std::env::var("TRACECAST_FULL").is_ok_and(|value| value == "1")
 }
 
-/// As [`is_full`], for a test that belongs to the long tier; the last test target says how many were left out.
+/// Whether the long tier is run, recorded for a test that belongs to it; the last test target says
+/// how many were left out.
 pub fn full_tier() -> bool {
     skipped::record(skipped::FULL, is_full());
     is_full()
 }
 
-/// As [`real_trace`], for a test of the long tier: one that takes a whole trace, of which small cases are always run.
+/// Path of a real trace for a test of the long tier: one that takes a whole trace, of which small
+/// cases are always run.
 pub fn whole_trace(path: &str) -> Option<PathBuf> {
     full_tier().then(|| real_trace(path)).flatten()
 }
@@ -56,7 +59,7 @@ pub fn whole_trace(path: &str) -> Option<PathBuf> {
 /// Reads `paths` with sniffing.
 ///
 /// # Errors
-/// As [`ingest::read`].
+/// Errors of [`ingest::read`].
 pub fn read(paths: &[PathBuf]) -> tracecast_analytics::Result<Trace> {
     ingest::read(&ingest::expand(paths)?, &ReadOptions::default())
 }
@@ -89,7 +92,7 @@ pub fn conform(reader: &str, names: &[&str]) -> Trace {
     trace
 }
 
-/// What holds for every trace.
+/// Checks what holds for every trace.
 pub fn check(trace: &Trace) {
     assert!(trace.ledger.balances(), "read = kept + repaired + quarantined: {:?}", trace.ledger);
     let submits: Vec<i64> = trace.jobs.submit.iter().map(|submit| submit.unwrap_or(i64::MAX)).collect();

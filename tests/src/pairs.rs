@@ -1,4 +1,5 @@
-//! Made-up measurements of jobs that share a GPU, and jobs to plan for: what `plan sharing` and `plan mig` are asked in tests.
+//! Made-up measurements of jobs that share a GPU, and jobs to plan for: what `plan share couples`
+//! and `plan share mig` are asked in tests.
 
 /// Ten job types of five families.
 pub fn job_types() -> Vec<String> {
@@ -27,7 +28,8 @@ pub fn measured_on(gpu_type: &str, slope: f64) -> (String, String) {
     (pairs, profiles)
 }
 
-/// What `sacct` says of jobs of one GPU whose names are drawn from some: on each of 60 days 50 within five hours, of 20 min to 2 h.
+/// Output of `sacct` about jobs of one GPU whose names are drawn from some: on each of 60 days 50
+/// within five hours, of 20 min to 2 h.
 pub fn jobs_named(names: &[String]) -> String {
     let mut jobs = "JobID|JobName|User|Account|Partition|State|Submit|Start|End|AllocTRES\n".to_owned();
     let mut state = 1u64;

@@ -1,18 +1,19 @@
-//! What was not tested: tests whose data or lab are absent leave a record here, and the last test target (`summary`) prints
-//! them all, as the test runner keeps what a passing test says to itself.
+//! Tests that were not run: tests whose data or lab are absent leave a record here, and the last
+//! test target (`summary`) prints them all, as the test runner keeps what a passing test says to
+//! itself.
 //!
 //! Records lie in a folder beside the test programs, one a run of `cargo test`, which is told by its process: programs of one
 //! run have the same parent.
 
 use std::path::{Path, PathBuf};
 
-/// What tests of the long tier need.
+/// Setting that tests of the long tier need.
 pub const FULL: &str = "TRACECAST_FULL=1";
 
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
-    /// What it took.
+    /// Data or setting that the test needed.
     pub needs: String,
     /// Whether it was there.
     pub there: bool,

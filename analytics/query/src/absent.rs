@@ -26,7 +26,7 @@ pub struct AbsentText {
     pub text: String,
     /// Values that the column has, the nearest first: at most eight.
     pub nearest: Vec<String>,
-    /// How many different values it has.
+    /// Number of distinct values in the column.
     pub values: usize,
 }
 
@@ -42,15 +42,15 @@ impl fmt::Display for AbsentText {
     }
 }
 
-/// Of pairs of a column and a text, those that no row of `frames` has, in their order.
+/// Returns the pairs of column and text in `sought` that no row of `frames` holds, in their order.
 pub(super) fn absent(sought: &[(String, String)], frames: &[LazyFrame]) -> PolarsResult<Vec<AbsentText>> {
     let columns: BTreeSet<&str> = sought.iter().map(|(column, _)| column.as_str()).collect();
     let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for frame in frames {
         let schema = guarded(|| frame.clone().collect_schema())?;
         for column in columns.iter().copied().filter(|name| schema.get(name) == Some(&DataType::String)) {
-            let found = run(frame.clone().select([col(column).unique()]))?;
-            let texts = found.column(column)?.str()?.iter().flatten().map(str::to_owned);
+            let result = run(frame.clone().select([col(column).unique()]))?;
+            let texts = result.column(column)?.str()?.iter().flatten().map(str::to_owned);
             known.entry(column).or_default().extend(texts);
         }
     }

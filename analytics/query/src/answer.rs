@@ -17,7 +17,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable};
 use tracecast_analytics::storage::encode;
 use tracecast_analytics::time::{DAY_MS, Zone, format_utc};
 
-/// What errors call it.
+/// Name of the answer in error messages.
 const NAME: &str = "the answer";
 
 /// The rows that a query found.
@@ -31,8 +31,8 @@ pub struct QueryAnswer {
 }
 
 impl QueryAnswer {
-    pub(super) fn of(found: &DataFrame, zone: &Zone, rounded: bool) -> PolarsResult<Self> {
-        Ok(Self { batch: frame::to_batch(found, zone, rounded)?, absent: Vec::new(), zone: zone.clone() })
+    pub(super) fn of(result: &DataFrame, zone: &Zone, rounded: bool) -> PolarsResult<Self> {
+        Ok(Self { batch: frame::to_batch(result, zone, rounded)?, absent: Vec::new(), zone: zone.clone() })
     }
 
     /// Rows.
@@ -44,7 +44,7 @@ impl QueryAnswer {
         self.batch.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// As a table for a terminal, of its first `most` rows.
+    /// Returns the first `most` rows as a table for a terminal.
     pub fn table(&self, most: usize) -> ReportTable {
         let is_number = |kind: &DataType| matches!(kind, DataType::Int64 | DataType::Float64);
         let schema = self.batch.schema();
@@ -76,7 +76,7 @@ impl QueryAnswer {
         table
     }
 
-    /// Writes it as CSV with a header (RFC 4180).
+    /// Writes the answer as CSV with a header (RFC 4180).
     ///
     /// # Errors
     /// When `out` takes no more.
@@ -94,7 +94,7 @@ impl QueryAnswer {
         writer.flush()
     }
 
-    /// Writes it as one JSON array of objects, an object a line.
+    /// Writes the answer as one JSON array of objects, an object a line.
     ///
     /// # Errors
     /// When `out` takes no more.
@@ -108,7 +108,7 @@ impl QueryAnswer {
         out.write_all(if self.rows() == 0 { b"]\n" } else { b"\n]\n" })
     }
 
-    /// Writes it as JSON lines, an object a line.
+    /// Writes the answer as JSON lines, an object a line.
     ///
     /// # Errors
     /// When `out` takes no more.
@@ -135,7 +135,7 @@ impl QueryAnswer {
         out.write_all(b"}")
     }
 
-    /// It as a Parquet file.
+    /// Encodes the answer as a Parquet file.
     ///
     /// # Errors
     /// When a column cannot be written.
@@ -143,7 +143,7 @@ impl QueryAnswer {
         encode::parquet(NAME, &self.batch)
     }
 
-    /// It as an Arrow IPC file.
+    /// Encodes the answer as an Arrow IPC file.
     ///
     /// # Errors
     /// When a column cannot be written.

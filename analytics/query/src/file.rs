@@ -94,7 +94,7 @@ fn reference(path: &Path) -> Result<PlRefPath> {
     Ok(PlRefPath::new(text))
 }
 
-/// What to say of a file that the engine cannot read.
+/// Error for a file that the engine cannot read.
 pub(super) fn unreadable(path: &Path, error: &PolarsError) -> Error {
     let text = error.to_string();
     // The engine's reader of Parquet leaves the names of what it counted unfilled.
@@ -123,7 +123,7 @@ fn typed(path: &Path, reader: LazyCsvReader) -> Result<SchemaRef> {
     guarded(|| csv(reader, None).finish()?.collect_schema()).map_err(|error| unreadable(path, &error))
 }
 
-/// What each column of a CSV file holds.
+/// Reads the distinct cell shapes of each column of a CSV file.
 fn columns(path: &Path) -> Result<Vec<Column>> {
     let bad = |error: csv::Error| unusable(path, error.to_string());
     let opened = File::open(path).map_err(|error| unusable(path, error.to_string()))?;
@@ -133,8 +133,8 @@ fn columns(path: &Path) -> Result<Vec<Column>> {
         return Err(unusable(path, "it is empty".to_owned()));
     }
     if header.len() == 1 && header.iter().flatten().any(|byte| matches!(byte, b';' | b'\t')) {
-        let found = "its columns are separated by semicolons or tabs".to_owned();
-        return Err(Error::format(path.display().to_string(), found, "separate them by commas"));
+        let problem = "its columns are separated by semicolons or tabs".to_owned();
+        return Err(Error::format(path.display().to_string(), problem, "separate them by commas"));
     }
     let mut columns: Vec<Column> =
         header.iter().map(|name| Column { name: name.to_vec(), ..Column::default() }).collect();
@@ -142,8 +142,9 @@ fn columns(path: &Path) -> Result<Vec<Column>> {
     while reader.read_byte_record(&mut record).map_err(bad)? {
         if record.len() > columns.len() {
             let line = record.position().map_or(0, csv::Position::line);
-            let found = format!("line {line} has {} cells, where the first line names {}", record.len(), columns.len());
-            return Err(unusable(path, found));
+            let result =
+                format!("line {line} has {} cells, where the first line names {}", record.len(), columns.len());
+            return Err(unusable(path, result));
         }
         for (column, cell) in columns.iter_mut().zip(&record) {
             column.look(cell);
@@ -166,7 +167,7 @@ fn examples(path: &Path, columns: &[Column]) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| unusable(path, error.to_string()))
 }
 
-/// What a column was seen to hold.
+/// Shapes of the cells of one column.
 #[derive(Debug, Default)]
 struct Column {
     name: Vec<u8>,
@@ -178,7 +179,7 @@ struct Column {
 }
 
 impl Column {
-    /// Whether there are more shapes than are told apart.
+    /// Whether the column has more shapes than are kept.
     fn is_full(&self) -> bool {
         self.examples.len() > SHAPES
     }
@@ -256,7 +257,7 @@ fn text(cell: &[u8], shape: &mut Vec<u8>) {
     }
 }
 
-/// What a number of one digit or two may be on a clock.
+/// Class of a one- or two-digit number on a clock.
 fn of_clock(number: u16) -> u8 {
     match number {
         0..=23 => 23,
@@ -265,7 +266,7 @@ fn of_clock(number: u16) -> u8 {
     }
 }
 
-/// What a number of one digit or two may be in a calendar: a month is told by the days that it has.
+/// Class of a one- or two-digit number in a calendar; months are grouped by their number of days.
 fn of_calendar(number: u16) -> u8 {
     match number {
         2 => 1,

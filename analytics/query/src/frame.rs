@@ -50,7 +50,7 @@ fn part(batch: &RecordBatch, zone: &Zone) -> Result<DataFrame> {
     DataFrame::new(batch.num_rows(), columns).map_err(|error| internal(&error))
 }
 
-/// What cannot be, as the tables fix the kinds of their columns.
+/// Error that cannot occur, as the tables fix the types of their columns.
 fn internal(error: &PolarsError) -> Error {
     Error::Query { sql: "a table of the trace".to_owned(), why: error.to_string() }
 }

@@ -1,4 +1,5 @@
-//! What is said when a query fails: the engine's own words as far as they help here, and what may be meant.
+//! Messages for failed queries: the engine's own words where they help, and the columns that may be
+//! meant.
 //!
 //! Columns that may be meant are those whose name is part of the unknown one, or has it as a part, then those with the least Damerau-Levenshtein distance, as far as
 //! that is at most half of the longer name. O(columns). Worked example: of `end_state`, `state` and `end` are parts; of `waits`, `wait_s` is one letter away.
@@ -15,10 +16,10 @@ use tracecast_analytics::error::Error;
 const MOST_NAMED: usize = 4;
 /// Shortest name that counts as a part of another.
 const LEAST_PART: usize = 3;
-/// Where all columns are listed.
+/// Hint that points to the list of all columns.
 const LISTED: &str = "without a query, `tracecast query SOURCE` lists all columns, and texts stand in single quotes";
 
-/// That a query failed with `error`; `tables` are those that it names.
+/// Error for a query that failed with `error`; `tables` are those that the query names.
 pub(super) fn failed(sql: &str, error: &PolarsError, tables: &[LazyFrame]) -> Error {
     // The plan in which it failed, and what to write in Python, help nobody here.
     let text = error.to_string();
@@ -35,7 +36,7 @@ pub(super) fn failed(sql: &str, error: &PolarsError, tables: &[LazyFrame]) -> Er
     refused(sql, why)
 }
 
-/// What to write in place of what the engine cannot do.
+/// Suggests what to write in place of what the engine cannot do.
 fn remedy(why: &str) -> Option<String> {
     if let Some(rest) = why.strip_prefix("unsupported function '") {
         let function = rest.split('\'').next().unwrap_or_default().to_ascii_lowercase();
@@ -55,7 +56,7 @@ fn remedy(why: &str) -> Option<String> {
     Some(said.to_owned())
 }
 
-/// What to write for a function that other engines have for quantiles; `None` if it is none of them.
+/// Suggests a replacement for another engine's quantile function; `None` for any other function.
 fn quantile(function: &str) -> Option<String> {
     let percentile = function.strip_prefix('p').filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
     let level = match percentile.filter(|digits| !digits.is_empty()) {

@@ -58,12 +58,12 @@ use tracecast_analytics::trace::{Trace, each_table};
 use hint::failed;
 use statement::Statement;
 
-/// Where the tables of a trace are.
+/// Storage of a trace's tables.
 #[derive(Debug)]
 enum Source {
-    /// In a trace folder, read as far as a query needs.
+    /// A trace folder, read as far as a query needs.
     Folder { path: PathBuf, manifest: Box<Manifest> },
-    /// In memory.
+    /// A trace in memory.
     Memory(Box<Trace>),
 }
 
@@ -76,7 +76,7 @@ pub struct Tables {
     with: Vec<(String, PathBuf)>,
 }
 
-/// How a query will be answered.
+/// A planned query.
 struct Planned {
     frame: LazyFrame,
     statement: Statement,
@@ -144,7 +144,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What became of the rows of a trace folder, as its manifest says.
+    /// Ledger of the rows of a trace folder, from its manifest; `None` for a trace in memory.
     pub fn ledger(&self) -> Option<&Ledger> {
         match &self.source {
             Source::Folder { manifest, .. } => Some(&manifest.quality),
@@ -164,21 +164,21 @@ impl Tables {
     pub fn ask(&self, sql: &str) -> Result<QueryAnswer> {
         let Planned { frame, statement, tables } = self.plan(sql)?;
         let answer = || {
-            let mut found = run(frame)?;
+            let mut result = run(frame)?;
             if let Some(kept) = statement.kept() {
-                found = found.slice(i64::try_from(kept.offset).unwrap_or(i64::MAX), kept.most);
+                result = result.slice(i64::try_from(kept.offset).unwrap_or(i64::MAX), kept.most);
             }
-            let mut answer = QueryAnswer::of(&found, &self.zone, statement.is_aggregate())?;
+            let mut answer = QueryAnswer::of(&result, &self.zone, statement.is_aggregate())?;
             answer.absent = absent::absent(&statement.sought(), &tables)?;
             Ok(answer)
         };
         answer().map_err(|error| failed(sql, &error, &tables))
     }
 
-    /// How a query will be answered: the optimised plan, last step first.
+    /// Returns the optimised plan of a query, last step first.
     ///
     /// # Errors
-    /// As [`Tables::ask`].
+    /// See [`Tables::ask`].
     pub fn explain(&self, sql: &str) -> Result<String> {
         let Planned { frame, tables, .. } = self.plan(sql)?;
         guarded(|| frame.explain(true)).map_err(|error| failed(sql, &error, &tables))
@@ -190,15 +190,15 @@ impl Tables {
         let mut context = SQLContext::new();
         let names = self.names();
         let mut tables = Vec::new();
-        for asked in statement.tables() {
-            let Some(name) = names.iter().find(|name| name.eq_ignore_ascii_case(asked)) else {
-                if statement.defines(asked) {
+        for request in statement.tables() {
+            let Some(name) = names.iter().find(|name| name.eq_ignore_ascii_case(request)) else {
+                if statement.defines(request) {
                     continue;
                 }
-                return Err(refused(sql, format!("there is no table {asked}; there are {}", names.join(", "))));
+                return Err(refused(sql, format!("there is no table {request}; there are {}", names.join(", "))));
             };
             let table = self.frame(name)?;
-            context.register(asked, table.clone());
+            context.register(request, table.clone());
             tables.push(table);
         }
         let wrong = |error: PolarsError| failed(sql, &error, &tables);
@@ -244,22 +244,22 @@ impl Tables {
 
 /// The canonical table `name` of a trace in memory as a frame.
 fn table_of(trace: &Trace, name: &str, zone: &Zone) -> Result<LazyFrame> {
-    let mut found = None;
-    each_table!(&trace, table => in_memory(table, name, zone, &mut found)?);
-    found.ok_or_else(|| refused(name, "there is no such table".to_owned()))
+    let mut result = None;
+    each_table!(&trace, table => in_memory(table, name, zone, &mut result)?);
+    result.ok_or_else(|| refused(name, "there is no such table".to_owned()))
 }
 
 /// `job_facts` of a trace as a frame.
 fn facts(trace: &Trace, zone: &Zone) -> Result<LazyFrame> {
-    let mut facts = JobFacts::of(trace);
+    let mut facts = JobFacts::new(trace);
     facts.zone = zone.clone();
     let frame = frame::of_rows(facts.len(), zone, |from, to| columns::batch(&facts, from, to))?;
     Ok(frame.lazy())
 }
 
-fn in_memory<T: Table>(table: &T, name: &str, zone: &Zone, found: &mut Option<LazyFrame>) -> Result<()> {
+fn in_memory<T: Table>(table: &T, name: &str, zone: &Zone, result: &mut Option<LazyFrame>) -> Result<()> {
     if T::NAME == name {
-        *found = Some(frame::of_rows(table.len(), zone, |from, to| storage::batch(table, from, to))?.lazy());
+        *result = Some(frame::of_rows(table.len(), zone, |from, to| storage::batch(table, from, to))?.lazy());
     }
     Ok(())
 }
@@ -267,7 +267,7 @@ fn in_memory<T: Table>(table: &T, name: &str, zone: &Zone, found: &mut Option<La
 /// Runs a plan. Panics within polars, which has some where SQL asks for what it lacks, are its errors.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "polars does not export the type of the method")]
 fn run(frame: LazyFrame) -> PolarsResult<polars::prelude::DataFrame> {
-    guarded(|| frame.collect_with_engine(Engine::Streaming).map(|found| found.unwrap_single()))
+    guarded(|| frame.collect_with_engine(Engine::Streaming).map(|result| result.unwrap_single()))
 }
 
 fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {

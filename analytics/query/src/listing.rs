@@ -1,4 +1,4 @@
-//! Which tables there are to ask about, with their columns, units, rows and unknowns.
+//! List of the tables that a query can name, with their columns, units, rows and unknowns.
 
 use polars::prelude::{LazyFrame, PolarsResult};
 use serde::Serialize;
@@ -13,20 +13,20 @@ use tracecast_analytics::schema::all_specs;
 /// A table that a query can name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
     /// Rows.
     pub rows: u64,
-    /// Its columns, in order.
+    /// Columns, in order.
     pub columns: Vec<ListedColumn>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// What it holds: text, time, date, integer, number or boolean.
+    /// Type of the values: text, time, date, integer, number or boolean.
     pub kind: String,
     /// Unit, where its name says one.
     pub unit: Option<&'static str>,

@@ -56,7 +56,7 @@ fn rewritten(plan: &DslPlan) -> Option<DslPlan> {
     }
 }
 
-/// The same groups, off counts, with columns called `columns`.
+/// Groups that are read off counts, with columns named `columns`; `None` if an aggregate cannot be.
 fn grouped(
     input: LazyFrame,
     keys: &[Expr],
@@ -64,9 +64,9 @@ fn grouped(
     aggs: &[Expr],
     columns: &[PlSmallStr],
 ) -> Option<DslPlan> {
-    let mut asked = aggs.iter().chain(predicates).flat_map(IntoIterator::into_iter).filter_map(quantile);
-    let (value, ..) = asked.next()?;
-    if asked.any(|(other, ..)| other != value) {
+    let mut request = aggs.iter().chain(predicates).flat_map(IntoIterator::into_iter).filter_map(quantile);
+    let (value, ..) = request.next()?;
+    if request.any(|(other, ..)| other != value) {
         return None;
     }
     let mut parts = Parts { input: input.clone(), value, counted: vec![len().alias(ROWS)] };
@@ -86,7 +86,7 @@ fn grouped(
     Some(predicates.into_iter().fold(groups, LazyGroupBy::having).agg(aggs).logical_plan)
 }
 
-/// What a quantile is of, its level, and whether it may lie between two values.
+/// Splits a quantile into its value, its level, and whether it may lie between two values.
 fn quantile(expr: &Expr) -> Option<(&Expr, f64, bool)> {
     match expr {
         Expr::Agg(AggExpr::Median(value)) => Some((value.as_ref(), 0.5, true)),
@@ -103,7 +103,7 @@ fn quantile(expr: &Expr) -> Option<(&Expr, f64, bool)> {
     }
 }
 
-/// What is counted by group and value, and how a group's answers are put together from it.
+/// Counts by group and value, and the expressions that combine them into a group's aggregates.
 struct Parts<'a> {
     input: LazyFrame,
     value: &'a Expr,
@@ -111,7 +111,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Whether it is a number whose quantiles the engine tells as 64-bit floats.
+    /// Whether `expr` is a number whose quantiles the engine returns as 64-bit floats.
     fn is_number(&self, expr: &Expr) -> bool {
         let schema = self.input.clone().select([expr.clone().alias(VALUE)]).collect_schema();
         let kind = schema.ok().and_then(|schema| schema.get(VALUE).cloned());
@@ -125,7 +125,7 @@ impl Parts<'_> {
         col(name)
     }
 
-    /// What an expression over the rows of a group is over their counts.
+    /// Translates an expression over the rows of a group into one over their counts.
     fn of(&mut self, expr: &Expr) -> Option<Expr> {
         if let Some((value, level, between)) = quantile(expr) {
             return (value == self.value).then(|| read_off(level, between));
@@ -212,12 +212,12 @@ mod tests {
         let sql = "select g, quantile_disc(whole, 0.9) as a, median(whole) as b from t group by g";
         let frame = off_counts(planned(&rows, sql));
         assert!(frame.describe_plan().unwrap().contains(VALUE));
-        let found = frame.collect().unwrap();
-        let value = |name| found.column(name).unwrap().f64().unwrap().get(0);
+        let result = frame.collect().unwrap();
+        let value = |name| result.column(name).unwrap().f64().unwrap().get(0);
         assert_eq!((value("a"), value("b")), (Some(9.0), Some(1.0)));
     }
 
-    /// Found by a newcomer: the column without a name was lost.
+    /// A quantile without AS keeps the column name that the engine gives it; it was once lost.
     #[test]
     fn a_quantile_without_a_name_is_called_as_before() {
         let rows: Vec<Row> = [1, 1, 1, 5, 9].map(|whole| (Some(0), Some(whole), None)).to_vec();
@@ -226,8 +226,8 @@ mod tests {
         {
             let frame = off_counts(planned(&rows, sql));
             assert!(frame.describe_plan().unwrap().contains(VALUE), "{sql}");
-            let found = frame.collect().unwrap();
-            assert_eq!(found.column("whole").unwrap().f64().unwrap().get(0), Some(1.0), "{sql}");
+            let result = frame.collect().unwrap();
+            assert_eq!(result.column("whole").unwrap().f64().unwrap().get(0), Some(1.0), "{sql}");
         }
     }
 

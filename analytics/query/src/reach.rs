@@ -1,4 +1,4 @@
-//! How far a query may reach: to files of this machine, and to as many rows as memory can be set aside for.
+//! Limits of a query: files of this machine only, and as many rows as memory can be set aside for.
 //!
 //! The engine fetches whatever looks like an address (`http://…`, `s3://…`, `hf://…`), reads a device to an end that never comes, and sets memory aside for
 //! all the rows that a `LIMIT` names. So a function such as `read_csv('…')` names one regular file, and a far limit of the whole query is cut from its answer.
@@ -12,12 +12,12 @@ use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, LimitClause, Query, Tab
 /// Last row up to which the engine may set memory aside for a limit.
 const FARTHEST_ROW: u64 = 1 << 24;
 
-/// Whether the engine would take a path for an address, or for more than a path.
+/// Whether the engine would take a path for a URL, or for more than a path.
 pub(super) fn is_address(path: &str) -> bool {
     path.contains("://") || path.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"))
 }
 
-/// What is wrong with an address, and the remedy.
+/// Message for a URL: what is wrong, and the remedy.
 pub(super) const ADDRESS: &str =
     "nothing is fetched from a network or by an address; save it as a file, and add that with --with NAME=FILE";
 

@@ -16,10 +16,10 @@ use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::Trace;
 
-/// Which jobs a condition selects.
+/// Jobs that a condition selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// For each job, in the order of the jobs table, whether it is selected.
+    /// Whether each job is selected, in the order of the jobs table.
     pub mask: Vec<bool>,
     /// Jobs of which the condition is unknown. They are not selected.
     pub unknown: usize,
@@ -42,8 +42,8 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     let tables = [facts];
     let wrong = |error| failed(condition, &error, &tables);
     let frame = guarded(|| context.execute(&sql)).map_err(wrong)?;
-    let found = run(frame).map_err(wrong)?;
-    let column = found.column("selected").map_err(wrong)?;
+    let result = run(frame).map_err(wrong)?;
+    let column = result.column("selected").map_err(wrong)?;
     let values = column.bool().map_err(|_| {
         refused(condition, format!("it is {}, not true or false; compare it with something", column.dtype()))
     })?;

@@ -1,4 +1,5 @@
-//! What is asked: one query that changes nothing, which tables it names, and an order that leaves no ties to chance.
+//! A query: one statement that changes nothing, the tables that it names, and an order without
+//! ties.
 //!
 //! Worked example: `select vc, sum(gpu_hours) h from job_facts group by vc order by h desc` leaves VCs with equal hours in no order;
 //! with `, 1` behind its `ORDER BY` the rows have one order.
@@ -122,10 +123,10 @@ impl Statement {
 
     /// Columns and texts that it compares them with.
     pub(super) fn sought(&self) -> Vec<(String, String)> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         // Nothing in it ends the walk.
-        let _ = through(&mut self.query.clone(), &mut |part| seek(part, &mut found));
-        found
+        let _ = through(&mut self.query.clone(), &mut |part| seek(part, &mut result));
+        result
     }
 
     /// The query as text.
@@ -135,7 +136,7 @@ impl Statement {
 }
 
 /// Adds the texts that an expression compares a column with: `column = 'text'`, and `column in ('text', …)`.
-fn seek(part: Part<'_>, found: &mut Vec<(String, String)>) -> Look {
+fn seek(part: Part<'_>, result: &mut Vec<(String, String)>) -> Look {
     let Part::Expr(expr) = part else { return ControlFlow::Continue(()) };
     let column = |expr: &Expr| match expr {
         Expr::Identifier(name) => Some(name.value.clone()),
@@ -152,11 +153,11 @@ fn seek(part: Part<'_>, found: &mut Vec<(String, String)>) -> Look {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
             let pair = |a: &Expr, b: &Expr| column(a).zip(text(b));
-            found.extend(pair(left, right).or_else(|| pair(right, left)));
+            result.extend(pair(left, right).or_else(|| pair(right, left)));
         }
         Expr::InList { expr, list, negated: false } => {
             let column = column(expr);
-            found.extend(list.iter().filter_map(|item| column.clone().zip(text(item))));
+            result.extend(list.iter().filter_map(|item| column.clone().zip(text(item))));
         }
         _ => {}
     }
@@ -305,13 +306,13 @@ fn is_window(expr: &Expr) -> bool {
     matches!(expr, Expr::Function(function) if function.over.is_some())
 }
 
-/// Whether `expr`, or a part of it, is such.
+/// Whether `expr` or a part of it satisfies `is`.
 fn has(expr: &Expr, is: fn(&Expr) -> bool) -> bool {
-    let found = through_expr(&mut expr.clone(), &mut |part| match part {
+    let result = through_expr(&mut expr.clone(), &mut |part| match part {
         Part::Expr(expr) if is(expr) => ControlFlow::Break(String::new()),
         _ => ControlFlow::Continue(()),
     });
-    found.is_err()
+    result.is_err()
 }
 
 /// Whether `expr`, or a part of it, makes one value of many rows.
@@ -342,7 +343,8 @@ fn name_counts(select: &mut Select) {
     }
 }
 
-/// What is computed and has no name is called by its text, as elsewhere: the engine calls it by the first column within, `avg(wait_s) / 3600` say `wait_s`.
+/// Names each unnamed expression by its text, as other engines do. This engine names it by the
+/// first column within: `avg(wait_s) / 3600` becomes `wait_s`.
 fn name_expressions(select: &mut Select) {
     fn is_column(expr: &Expr) -> bool {
         match expr {
@@ -403,7 +405,7 @@ fn order_by_aggregates(query: &mut Query) -> Result<(), String> {
 /// A condition on a row.
 #[derive(Debug)]
 pub(super) struct Condition {
-    /// As the engine takes it.
+    /// Text of the condition, for the engine.
     pub(super) text: String,
     /// Columns and texts that it compares them with.
     pub(super) sought: Vec<(String, String)>,
@@ -540,8 +542,8 @@ mod tests {
     #[test]
     fn texts_are_sought_where_a_column_is_compared_with_them() {
         let sought = |sql: &str| -> Vec<String> {
-            let found = Statement::parse(sql).unwrap().sought();
-            found.into_iter().map(|(column, text)| format!("{column}={text}")).collect()
+            let result = Statement::parse(sql).unwrap().sought();
+            result.into_iter().map(|(column, text)| format!("{column}={text}")).collect()
         };
         let all = "select a from t join s on t.b = s.b where 'x' = a and t.b in ('y', 'z', 1) and c <> 'w' and d not in ('v') and gpus = 1";
         assert_eq!(sought(all), ["a=x", "b=y", "b=z"]);

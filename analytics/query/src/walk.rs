@@ -19,13 +19,13 @@ pub(super) enum Part<'a> {
     QueryEnd,
     /// A table by its name.
     Table(&'a ObjectName),
-    /// What stands behind FROM or JOIN, before what is in it: a table, a function that reads a file, a query.
+    /// What follows FROM or JOIN, before its parts: a table, a function that reads a file, a query.
     Source(&'a TableFactor),
     /// An expression, after what is in it.
     Expr(&'a mut Expr),
 }
 
-/// What a look at a part ends with: on, or out of the walk with a reason.
+/// Result of visiting a part: go on, or stop with a reason.
 pub(super) type Look = ControlFlow<String>;
 
 struct Walk<'a>(&'a mut dyn FnMut(Part<'_>) -> Look);

@@ -1,4 +1,4 @@
-//! What `audit` answers, as data (form `audit/2`); [`Answer::report`] tells it to a person.
+//! The result of `audit` as data (form `audit/2`); [`Answer::report`] is its report for people.
 //!
 //! The data hold no path, no clock time and no title, so that the same inputs and options give the same bytes wherever they lie
 //! ([`super::manifest`]).
@@ -48,12 +48,12 @@ impl AuditWindow {
     }
 }
 
-/// What `audit` answers.
+/// Result of `audit`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Version of this form.
     pub schema: String,
-    /// What to call it in the report.
+    /// Title of the report.
     #[serde(skip)]
     pub title: String,
     /// Zone of times in the report.
@@ -73,31 +73,31 @@ pub struct Answer {
     pub factors: Vec<FactorRecord>,
     /// Constants of the method and of devices that set figures.
     pub constants: Vec<Constant>,
-    /// What a reader must know, one sentence each.
+    /// Caveats, one sentence each.
     pub notes: Vec<String>,
     /// Figures. Of the jobs those with most energy.
     pub account: Account,
     /// Jobs with energy.
     pub jobs: u64,
-    /// All of them.
+    /// All jobs with energy.
     #[serde(skip)]
     pub all_jobs: Vec<JobCharge>,
-    /// What power caps would save, if asked for.
+    /// Savings of power caps, if requested.
     pub power_caps: Option<PowerCaps>,
-    /// What handing back idle GPUs would free.
+    /// GPU hours that handing back idle GPUs would free.
     pub reclaim: Option<Reclaim>,
 }
 
-/// What goes beside the account.
+/// Parts of an [`Answer`] beside the account.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
-    /// What to call it.
+    /// Title of the report.
     pub title: String,
-    /// Whether nobody named a time, so that the time audited is that of the readings.
+    /// Whether the audited time is that of the readings, as none was named.
     pub of_readings: bool,
     /// Factors as they were used.
     pub factors: Vec<FactorRecord>,
-    /// What a reader must know of the factors.
+    /// Caveats on the factors, one sentence each.
     pub notes: Vec<String>,
     /// Power caps.
     pub power_caps: Option<PowerCaps>,
@@ -107,7 +107,7 @@ pub struct Beside {
 
 impl Answer {
     /// Puts it together.
-    pub fn of(trace: &Trace, ledger: &EnergyLedger, mut account: Account, beside: Beside) -> Self {
+    pub fn new(trace: &Trace, ledger: &EnergyLedger, mut account: Account, beside: Beside) -> Self {
         let mut notes: Vec<String> = Vec::new();
         let quality = &trace.ledger;
         if quality.quarantined > 0 {
@@ -157,7 +157,7 @@ impl Answer {
         }
     }
 
-    /// All jobs as CSV: what each is charged with. Unknown is empty.
+    /// Encodes the charges of all jobs as CSV. Unknown is empty.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -204,7 +204,7 @@ impl Answer {
         writer.into_inner().map_err(|e| crate::error::Error::io("write", "jobs.csv", e.into_error()))
     }
 
-    /// As JSON, ending in a line end: the bytes a manifest signs.
+    /// Encodes the answer as JSON with a final line end: the bytes a manifest signs.
     ///
     /// # Errors
     /// When it cannot be written.

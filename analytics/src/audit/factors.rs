@@ -86,7 +86,7 @@ pub struct Loaded {
     pub currency: Option<String>,
 }
 
-/// Where IT energy is metered, by ISO/IEC 30134-2.
+/// Point at which IT energy is metered, by ISO/IEC 30134-2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PueCategory {
@@ -99,7 +99,7 @@ pub enum PueCategory {
 }
 
 impl PueCategory {
-    /// In words, with its number.
+    /// Words for people, with the category's number.
     pub fn words(self) -> &'static str {
         match self {
             Self::UpsOutput => "category 1 (IT energy at the output of the UPS)",
@@ -109,7 +109,7 @@ impl PueCategory {
     }
 }
 
-/// Over what time a PUE was measured.
+/// Period over which a PUE was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PuePeriod {
@@ -124,11 +124,11 @@ pub enum PuePeriod {
 pub struct Pue {
     /// The ratio, at least 1.
     pub value: f64,
-    /// Where IT energy was metered for it; `None` if not stated.
+    /// Point at which IT energy was metered; `None` if not stated.
     pub category: Option<PueCategory>,
-    /// Over what time it was measured; `None` if not stated.
+    /// Period of the measurement; `None` if not stated.
     pub period: Option<PuePeriod>,
-    /// Where it is from.
+    /// Source of the ratio.
     pub source: Option<String>,
 }
 
@@ -145,18 +145,18 @@ impl Pue {
     }
 }
 
-/// Which intensity of the grid.
+/// Kind of grid intensity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// What power stations emit.
+    /// Emissions of power stations.
     Direct,
     /// Life cycle: with fuel supply and building.
     Lca,
 }
 
 impl Method {
-    /// As the carbon table spells it.
+    /// Spelling in the carbon table.
     pub fn label(self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -165,10 +165,10 @@ impl Method {
     }
 }
 
-/// Where values by the hour come from.
+/// Origin of hourly values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// The same at all times.
+    /// One value for all times.
     Constant(f64),
     /// A file, resolved against the folder of `audit.toml`.
     File(PathBuf),
@@ -183,13 +183,13 @@ pub struct Location {
     pub values: Values,
     /// Grid zone, where the values have several.
     pub zone: Option<String>,
-    /// Which intensity.
+    /// Kind of intensity.
     pub method: Method,
-    /// Where they are from.
+    /// Source of the values.
     pub source: Option<String>,
 }
 
-/// How electricity was bought.
+/// Kind of electricity contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContractKind {
@@ -204,13 +204,13 @@ pub enum ContractKind {
 /// A contractual instrument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contract {
-    /// Its kind.
+    /// Kind of instrument.
     pub kind: ContractKind,
     /// Share of the electricity it covers, 0 to 1.
     pub share: f64,
-    /// Its grams of CO₂ equivalent a kWh.
+    /// Intensity, grams of CO₂ equivalent a kWh.
     pub g_per_kwh: f64,
-    /// Where that is from.
+    /// Source of the intensity.
     pub source: Option<String>,
 }
 
@@ -221,9 +221,9 @@ pub struct Market {
     pub contracts: Vec<Contract>,
     /// Grams a kWh of what they do not cover.
     pub residual_g_per_kwh: Option<f64>,
-    /// What they do not cover counts as location-based.
+    /// Whether electricity without a contract counts as location-based.
     pub rest_as_location: bool,
-    /// Where the residual mix is from.
+    /// Source of the residual mix.
     pub source: Option<String>,
 }
 
@@ -247,11 +247,11 @@ pub struct Price {
     pub currency: Option<String>,
     /// Money a kWh on top at all times.
     pub add_per_kwh: f64,
-    /// Where it is from.
+    /// Source of the price.
     pub source: Option<String>,
 }
 
-/// Over what time the highest power is taken.
+/// Period over which power is averaged for a peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interval {
@@ -266,11 +266,11 @@ pub enum Interval {
 pub struct DemandCharge {
     /// Money a kW and month.
     pub per_kw_month: f64,
-    /// Over what time power is averaged for it.
+    /// Period over which power is averaged.
     pub interval: Interval,
     /// Time zone of the months.
     pub zone: Zone,
-    /// Where it is from.
+    /// Source of the charge.
     pub source: Option<String>,
 }
 
@@ -279,7 +279,7 @@ pub struct DemandCharge {
 pub struct Water {
     /// Litres a kWh of IT energy (ISO/IEC 30134-9).
     pub l_per_kwh: f64,
-    /// Where it is from.
+    /// Source of the figure.
     pub source: Option<String>,
 }
 
@@ -288,9 +288,9 @@ pub struct Water {
 pub struct Embodied {
     /// Kilograms of CO₂ equivalent a GPU, its share of its node included.
     pub kg_per_gpu: f64,
-    /// Over so many years of 8,766 hours.
+    /// Lifetime in years of 8,766 hours.
     pub lifetime_years: f64,
-    /// Where it is from.
+    /// Source of the figure.
     pub source: Option<String>,
 }
 
@@ -299,13 +299,13 @@ pub struct Embodied {
 pub struct RatedPower {
     /// Idle, watts.
     pub idle_w: Option<f64>,
-    /// At most, watts.
+    /// Maximum, watts.
     pub tdp_w: Option<f64>,
-    /// Where it is from.
+    /// Source of the figures.
     pub source: Option<String>,
 }
 
-/// What telemetry does not tell of devices.
+/// Properties of devices that telemetry does not tell.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metering {
     /// Time between readings, seconds.
@@ -314,16 +314,16 @@ pub struct Metering {
     pub assumed_util: Option<f64>,
     /// Power of a node beside its GPUs, watts.
     pub node_overhead_w: Option<f64>,
-    /// Where energy counters begin again, joules.
+    /// Values at which energy counters wrap, joules.
     pub wraps_j: Vec<f64>,
-    /// By GPU type, `*` for all others.
+    /// Power by GPU type, `*` for all others.
     pub power: BTreeMap<String, RatedPower>,
-    /// Where it is from.
+    /// Source of the figures.
     pub source: Option<String>,
 }
 
 impl Metering {
-    /// As the meter takes it.
+    /// Options of the meter.
     pub fn options(&self) -> meter::Options {
         let given = |power: &RatedPower| Given { idle_w: power.idle_w, tdp_w: power.tdp_w };
         meter::Options {
@@ -354,9 +354,9 @@ pub struct Factors {
     pub water: Option<Water>,
     /// Embodied carbon.
     pub embodied: Option<Embodied>,
-    /// What telemetry does not tell.
+    /// Properties of devices that telemetry does not tell.
     pub meter: Metering,
-    /// What the site reports to the European database.
+    /// Facts that the site reports to the European database.
     pub site: Site,
 }
 

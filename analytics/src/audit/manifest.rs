@@ -27,9 +27,9 @@ const MOST_DIFFERENCES: usize = 50;
 /// A file that went in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Input {
-    /// What for: `source`, `mapping`, `factors`, `carbon`, `price`, `power_caps`.
+    /// Purpose: `source`, `mapping`, `factors`, `carbon`, `price`, `power_caps`.
     pub role: String,
-    /// Its name, without its folder.
+    /// Name of the file, without its folder.
     pub name: String,
     /// Size on disk, bytes.
     pub size_bytes: u64,
@@ -42,12 +42,12 @@ impl Input {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn of(role: &str, path: &Path) -> Result<Self> {
+    pub fn new(role: &str, path: &Path) -> Result<Self> {
         let file = SourceFile::new(path);
         Ok(Self { role: role.to_owned(), name: base(path), size_bytes: file.size_bytes()?, sha256: file.sha256()? })
     }
 
-    /// Of a file that was hashed while it was read.
+    /// Input record of a source file that was hashed while it was read.
     pub fn of_source(record: &SourceRecord) -> Self {
         Self {
             role: "source".to_owned(),
@@ -71,11 +71,11 @@ impl Input {
             }
         }
         paths.sort();
-        paths.iter().map(|path| Self::of("source", path)).collect()
+        paths.iter().map(|path| Self::new("source", path)).collect()
     }
 }
 
-/// What was asked for, as typed.
+/// Options of the audit, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestOptions {
@@ -139,7 +139,7 @@ pub struct AuditManifest {
     pub schema: String,
     /// Program and version.
     pub written_by: String,
-    /// What was asked for.
+    /// Options of the audit.
     pub options: ManifestOptions,
     /// Files that went in.
     pub inputs: Vec<Input>,
@@ -149,7 +149,7 @@ pub struct AuditManifest {
     pub constants: Vec<Constant>,
     /// The answer.
     pub result: ResultRecord,
-    /// Its headline figures.
+    /// Headline figures.
     pub figures: BTreeMap<String, f64>,
 }
 
@@ -196,8 +196,8 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
 }
 
 impl AuditManifest {
-    /// Of an answer, whose JSON form is `answer`.
-    pub fn of(
+    /// Manifest of an audit whose answer has the JSON form `answer`.
+    pub fn new(
         options: ManifestOptions,
         inputs: Vec<Input>,
         (factors, constants): (Vec<FactorRecord>, Vec<Constant>),
@@ -216,7 +216,7 @@ impl AuditManifest {
         }
     }
 
-    /// As JSON, ending in a line end.
+    /// Encodes the manifest as JSON with a final line end.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -263,7 +263,8 @@ impl AuditManifest {
         serde_json::from_str(text).map_err(|error| other(&error))
     }
 
-    /// What differs in another audit, one line each; nothing if it is the same. Options are not compared: files may lie elsewhere.
+    /// Lists the differences from another audit, one line each; empty if there are none. Options
+    /// are not compared: files may lie elsewhere.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         if self.written_by != other.written_by {
@@ -301,7 +302,7 @@ impl AuditManifest {
 }
 
 /// Inputs are the same if there are the same contents for the same roles, wherever they lie and whatever they are called.
-fn inputs(before: &[Input], now: &[Input], found: &mut Vec<String>) {
+fn inputs(before: &[Input], now: &[Input], result: &mut Vec<String>) {
     let key = |input: &Input| (input.role.clone(), input.sha256.clone(), input.size_bytes);
     let mut left: Vec<&Input> = now.iter().collect();
     let mut gone: Vec<&Input> = Vec::new();
@@ -318,52 +319,52 @@ fn inputs(before: &[Input], now: &[Input], found: &mut Vec<String>) {
         let twin = left.iter().position(|other| other.role == input.role && other.name == input.name);
         if let Some(at) = twin {
             let other = left.remove(at);
-            found.push(format!(
+            result.push(format!(
                 "input {} ({}): was {} bytes with SHA-256 {}, is {} bytes with {}",
                 input.name, input.role, input.size_bytes, input.sha256, other.size_bytes, other.sha256
             ));
         } else {
-            found.push(format!("input {} ({}): is not there", input.name, input.role));
+            result.push(format!("input {} ({}): is not there", input.name, input.role));
         }
     }
-    found.extend(left.iter().map(|input| format!("input {} ({}): was not there", input.name, input.role)));
+    result.extend(left.iter().map(|input| format!("input {} ({}): was not there", input.name, input.role)));
 }
 
-fn records(before: &[FactorRecord], now: &[FactorRecord], found: &mut Vec<String>) {
+fn records(before: &[FactorRecord], now: &[FactorRecord], result: &mut Vec<String>) {
     for (at, was) in before.iter().enumerate() {
         match now.get(at) {
             Some(is) if was == is => {}
             Some(is) if was.name == is.name && was.value == is.value => {
-                found.push(format!("factor {}: the source stated for it has changed", was.name));
+                result.push(format!("factor {}: the source stated for it has changed", was.name));
             }
             Some(is) if was.name == is.name => {
-                found.push(format!("factor {}: was {}, is {}", was.name, was.value, is.value));
+                result.push(format!("factor {}: was {}, is {}", was.name, was.value, is.value));
             }
             Some(is) => {
-                found.push(format!("factor {} ({}): in its place is {} ({})", was.name, was.value, is.name, is.value));
+                result.push(format!("factor {} ({}): in its place is {} ({})", was.name, was.value, is.name, is.value));
             }
-            None => found.push(format!("factor {}: was {}, is not there", was.name, was.value)),
+            None => result.push(format!("factor {}: was {}, is not there", was.name, was.value)),
         }
     }
     for is in now.iter().skip(before.len()) {
-        found.push(format!("factor {}: was not there, is {}", is.name, is.value));
+        result.push(format!("factor {}: was not there, is {}", is.name, is.value));
     }
 }
 
-fn constants(before: &[Constant], now: &[Constant], found: &mut Vec<String>) {
+fn constants(before: &[Constant], now: &[Constant], result: &mut Vec<String>) {
     let same = |constants: &[Constant], name: &str| constants.iter().find(|one| one.name == name).cloned();
     for was in before {
         match same(now, &was.name) {
             Some(is) if is == *was => {}
             Some(is) if is.value == was.value => {
-                found.push(format!("constant {}: the source stated for it has changed", was.name));
+                result.push(format!("constant {}: the source stated for it has changed", was.name));
             }
-            Some(is) => found.push(format!("constant {}: was {}, is {}", was.name, was.value, is.value)),
-            None => found.push(format!("constant {}: was {}, is not there", was.name, was.value)),
+            Some(is) => result.push(format!("constant {}: was {}, is {}", was.name, was.value, is.value)),
+            None => result.push(format!("constant {}: was {}, is not there", was.name, was.value)),
         }
     }
     for is in now.iter().filter(|is| same(before, &is.name).is_none()) {
-        found.push(format!("constant {}: was not there, is {}", is.name, is.value));
+        result.push(format!("constant {}: was not there, is {}", is.name, is.value));
     }
 }
 
@@ -403,7 +404,7 @@ mod tests {
         let factor = FactorRecord { name: "PUE".into(), value: "1.2".into(), source: None };
         let options = ManifestOptions { sources: vec!["a".into()], pue: Some(1.2), ..ManifestOptions::default() };
         let inputs = vec![input("source", "jobs.csv", "aa"), input("carbon", "de.csv", "bb")];
-        AuditManifest::of(
+        AuditManifest::new(
             options,
             inputs,
             (vec![factor], vec![Constant::new("Gap", "3 periods", "choice", true)]),
@@ -435,7 +436,7 @@ mod tests {
         other.inputs.remove(1);
         other.factors[0].value = "1.3".into();
         other.figures.insert("it_kwh".into(), 7.0);
-        let found = made.differences(&other);
+        let result = made.differences(&other);
         for part in [
             "input jobs.csv (source): was 1 bytes with SHA-256 aa, is 1 bytes with cc",
             "input de.csv (carbon): is not there",
@@ -443,9 +444,9 @@ mod tests {
             "figure it_kwh: was 0, is 7",
             "answer: was 3 bytes",
         ] {
-            assert!(found.iter().any(|line| line.starts_with(part)), "{part}: {found:?}");
+            assert!(result.iter().any(|line| line.starts_with(part)), "{part}: {result:?}");
         }
-        assert_eq!(found.len(), 5);
+        assert_eq!(result.len(), 5);
     }
 
     #[test]

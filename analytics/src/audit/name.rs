@@ -1,4 +1,4 @@
-//! What files are called in an audit: the same wherever they lie.
+//! Names of files in an audit, independent of their folder.
 
 use std::path::Path;
 

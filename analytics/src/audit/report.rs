@@ -18,10 +18,10 @@ use crate::time::HOUR_MS;
 
 /// Rows of a ranking.
 const MOST_ROWS: usize = 20;
-/// More than this share of the total is a difference to tell.
+/// Share of the total above which a difference is reported.
 const EXACT: f64 = 1e-9;
 
-/// What energy was spent on, in words.
+/// Words for a purpose of energy.
 fn use_words(spent_on: Use) -> &'static str {
     match spent_on {
         Use::Active => "Work above idle",
@@ -75,14 +75,14 @@ fn is_partial(account: &Account) -> bool {
     account.coverage.is_none_or(|share| share < 1.0)
 }
 
-/// What readings cover of the window, in sentences; nothing where they cover all of it.
+/// Sentences on the part of the window without readings; `None` if readings cover all of it.
 fn open_time(answer: &Answer) -> Option<String> {
     let account = &answer.account;
     if !is_partial(account) {
         return None;
     }
-    let found = &account.readings;
-    let (Some(first), Some(last)) = (found.first_ms, found.last_ms) else {
+    let result = &account.readings;
+    let (Some(first), Some(last)) = (result.first_ms, result.last_ms) else {
         return Some("There are no readings: **all energy is modelled, and none is metered**.".to_owned());
     };
     let span = answer.window_of(first, last);
@@ -92,12 +92,12 @@ fn open_time(answer: &Answer) -> Option<String> {
     Some(format!(
         "**The window is covered in part**: {}, and {} of {} have any.{beyond} What a model puts in the rest is told apart from what was metered.",
         coverage(account).replacen("Readings", "readings", 1),
-        count(found.hours_read),
-        counted(found.window_hours, "hour", "hours"),
+        count(result.hours_read),
+        counted(result.window_hours, "hour", "hours"),
     ))
 }
 
-/// Of which energy carbon and cost are.
+/// Words for the energy that carbon and cost are computed from.
 fn drawn(account: &Account) -> &'static str {
     if account.pue.is_some() { "facility energy" } else { "IT energy alone (no PUE was given)" }
 }
@@ -128,7 +128,7 @@ impl Answer {
             Some(Reclaim { why_not: Some(why), .. }) => {
                 Section::not_available("idle-reclaim", "Idle GPUs handed back", format!("Not known: {why}."))
             }
-            Some(found) => whatif::reclaimed(found, account),
+            Some(result) => whatif::reclaimed(result, account),
         });
         sections.push(eu::eu(account));
         sections.push(self.factor_section());
@@ -148,7 +148,7 @@ impl Answer {
         report
     }
 
-    /// What was drawn, metered first, and of how much of the record that is.
+    /// Energy drawn, metered first, and the part of the record that the window is.
     fn headline(&self) -> String {
         let length_ms = self.window.to_ms - self.window.from_ms;
         let days = |ms: i64| format::duration(ms as f64 / 1_000.0);
@@ -159,7 +159,7 @@ impl Answer {
         self.drawn() + &part.unwrap_or_default()
     }
 
-    /// What was drawn, metered first.
+    /// Energy drawn, metered first.
     fn drawn(&self) -> String {
         let account = &self.account;
         let it = account.it_kwh;
@@ -395,9 +395,9 @@ impl Answer {
         .with_reading(
             "The area is the energy of IT equipment in each hour; a gap is an hour without any energy known.",
         );
-        let found = format!("IT energy is {}. {}", total(account, account.it_kwh, "kWh"), self.conservation());
+        let result = format!("IT energy is {}. {}", total(account, account.it_kwh, "kWh"), self.conservation());
         Section::new("where", "Where the energy went")
-            .with_finding(found)
+            .with_finding(result)
             .with_coverage(format!("{}; {} of audit", coverage(account), counted(account.hours, "hour", "hours")))
             .with_chart(self.waterfall())
             .with_table(uses)
@@ -410,7 +410,7 @@ impl Answer {
             .with_definition("**Residual**: what whole-node meters have beyond the sum of all parts; below 0 if the parts have more.")
     }
 
-    /// Whether parts add up, in words.
+    /// Conservation check in words.
     fn conservation(&self) -> String {
         let kept = &self.account.conservation;
         let worst = [kept.uses_relative, kept.owners_relative].into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
@@ -605,7 +605,7 @@ impl Answer {
     }
 }
 
-/// With a capital and a full stop.
+/// Capitalises a text and ends it with a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();

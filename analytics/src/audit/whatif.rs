@@ -1,4 +1,4 @@
-//! What if: GPUs under a power cap, and GPUs handed back when a job leaves them idle.
+//! What-if analyses: GPUs under a power cap, and GPUs handed back when a job leaves them idle.
 //!
 //! * [`cap`]: measured power and speed of trainings under power caps, in the form that Zeus (You et al., NSDI 2023) published, and what that
 //!   means for the audited GPUs of the same type.

@@ -20,7 +20,7 @@ const ENOUGH: f64 = 0.9;
 /// Points of the queue curve.
 const POINTS: i64 = 600;
 
-/// How many jobs wait.
+/// Number of waiting jobs over time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Queue {
     /// Mean over the observation.
@@ -33,14 +33,14 @@ pub struct Queue {
     pub curve: Vec<(i64, f64)>,
 }
 
-/// How jobs arrive.
+/// Arrival pattern of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ArrivalPattern {
     /// Gaps, dispersion, correlation and bursts.
     pub arrivals: Arrivals,
     /// Queue length; `null` where the wait of more than a tenth of the jobs is unknown.
     pub queue: Option<Queue>,
-    /// How the chart tells time.
+    /// Time axis of the chart.
     #[serde(skip)]
     moments: Moments,
 }
@@ -58,7 +58,7 @@ impl Topic for ArrivalPattern {
         // Of a time that was cut out, the empty hours at its ends count, too.
         let submitted = facts.trace.selected.as_ref().and_then(|selected| selected.submitted);
         let observed = submitted.zip(times.last()).map(|(time, last)| (time.from_ms, time.to_ms.max(last + 1)));
-        let arrivals = Arrivals::of(&times, observed).map_err(|e| e.to_string())?;
+        let arrivals = Arrivals::new(&times, observed).map_err(|e| e.to_string())?;
         let waiting = facts.waiting(|_| Some(1.0));
         let known = facts.wait_s.iter().filter(|wait| wait.is_some()).count();
         // A queue of which most jobs are missing would be read as a short queue.

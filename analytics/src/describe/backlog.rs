@@ -25,11 +25,11 @@ use crate::time::SECOND_MS;
 const SHOWN: usize = 12;
 /// Characters of a reason that are kept.
 const MOST_CHARS: usize = 200;
-/// What stands for a number.
+/// Replacement for a number.
 const NUMBER: &str = "N";
-/// What stands for an identifier or a quoted name.
+/// Replacement for an identifier or a quoted name.
 const NAME: &str = "…";
-/// What a table calls jobs without a reason.
+/// Label of jobs without a reason.
 const UNKNOWN: &str = "the source does not say";
 
 /// Jobs that wait for one reason.
@@ -37,7 +37,7 @@ const UNKNOWN: &str = "the source does not say";
 pub struct Waiting {
     /// The reason, without the numbers and names in it; `null` where the source gives none.
     pub reason: Option<String>,
-    /// What the source says of the job that waits longest.
+    /// The source's text for the job that waits longest.
     pub example: Option<String>,
     /// Jobs.
     pub jobs: u64,
@@ -47,7 +47,7 @@ pub struct Waiting {
     pub longest_s: Option<f64>,
 }
 
-/// What waits when the record ends.
+/// Jobs that wait when the record ends.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Backlog {
     /// Jobs.
@@ -60,7 +60,7 @@ pub struct Backlog {
     pub longest_s: Option<f64>,
     /// GPUs × wait so far, hours.
     pub gpu_wait_hours: Option<f64>,
-    /// By reason, most GPUs first.
+    /// Waiting jobs by reason, most GPUs first.
     pub by_reason: Vec<Waiting>,
 }
 
@@ -200,7 +200,7 @@ impl Topic for Backlog {
     }
 }
 
-/// When the last attempt of each of these jobs ended, by key.
+/// Last end of an attempt of each of these jobs, by key.
 fn released<'t>(facts: &JobFacts<'t>, rows: &[usize]) -> HashMap<&'t str, i64> {
     let (jobs, attempts) = (&facts.trace.jobs, &facts.trace.attempts);
     let again = rows.iter().filter(|job| jobs.start.get(**job).is_some());
@@ -352,13 +352,13 @@ mod tests {
             ..AttemptRow::default()
         });
         trace.jobs.push(waits("none", 2.0, 5 * hour, None));
-        let found = Backlog::of(&JobFacts::of(&trace)).unwrap();
-        assert_eq!((found.jobs, found.gpus, found.longest_s), (6, Some(31.0), Some(4.0 * 3_600.0)));
+        let result = Backlog::of(&JobFacts::new(&trace)).unwrap();
+        assert_eq!((result.jobs, result.gpus, result.longest_s), (6, Some(31.0), Some(4.0 * 3_600.0)));
         // 8 × 1 + 8 × 2 + 1 × 3 + 8 × 4 + 4 × 3 + 2 × 0.
-        assert_eq!(found.gpu_wait_hours, Some(71.0));
+        assert_eq!(result.gpu_wait_hours, Some(71.0));
         let hours = |of: &Waiting| of.longest_s.map(|wait| wait / 3_600.0);
         let rows: Vec<_> =
-            found.by_reason.iter().map(|of| (of.reason.as_deref(), of.jobs, of.gpus, hours(of))).collect();
+            result.by_reason.iter().map(|of| (of.reason.as_deref(), of.jobs, of.gpus, hours(of))).collect();
         assert_eq!(
             rows,
             [
@@ -367,9 +367,9 @@ mod tests {
                 (None, 1, Some(2.0), Some(0.0)),
             ]
         );
-        assert!(found.by_reason[0].example.as_deref().unwrap().starts_with("0/5 nodes"));
+        assert!(result.by_reason[0].example.as_deref().unwrap().starts_with("0/5 nodes"));
         // 25 of 31 GPUs.
-        let finding = found.section().finding;
+        let finding = result.section().finding;
         assert_eq!(
             finding,
             "**6 jobs wait** when the record ends, for **31** GPUs, the longest for **4 h**; 80.6 % of these GPUs wait for the same reason."
@@ -380,7 +380,7 @@ mod tests {
     fn without_a_reason_there_is_nothing_to_tell() {
         let mut trace = Trace::default();
         trace.jobs.push(job("done", "x", 1.0, 0, 0, 60));
-        let why = |trace: &Trace| Backlog::of(&JobFacts::of(trace)).unwrap_err();
+        let why = |trace: &Trace| Backlog::of(&JobFacts::new(trace)).unwrap_err();
         assert_eq!(why(&trace), "no job is recorded as waiting at the end");
         trace.jobs.push(waits("a", 1.0, 0, None));
         assert_eq!(why(&trace), "1 job waits at the end, and the source does not say why");

@@ -58,7 +58,7 @@ pub struct ByMonth {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Use")]
 pub struct CalendarUse {
-    /// Where the use comes from, in words.
+    /// Origin of the use, in words.
     pub source: String,
     /// Mean GPUs in use over the observation.
     pub mean_gpus: f64,
@@ -66,7 +66,7 @@ pub struct CalendarUse {
     pub peak_gpus: f64,
     /// GPUs there, mean over the observation.
     pub capacity_gpus: Option<f64>,
-    /// Where the capacity comes from, in words.
+    /// Origin of the capacity, in words.
     pub capacity_source: Option<String>,
     /// Mean use over mean capacity.
     pub utilisation: Option<f64>,
@@ -87,7 +87,7 @@ pub struct CalendarUse {
 pub struct NodeUse {
     /// Beginning of the series, ms.
     pub from_ms: i64,
-    /// Its end, ms: each sample holds until the next, the last for one median gap.
+    /// End of the series, ms: each sample holds until the next, the last for one median gap.
     pub to_ms: i64,
     /// Mean nodes in use.
     pub mean_nodes: f64,
@@ -112,7 +112,7 @@ pub struct CalendarLoad {
     pub zone: String,
     /// Whether hours and weekdays are meaningful.
     pub has_calendar: bool,
-    /// By hour of day; empty without a calendar.
+    /// Load by hour of day; empty without a calendar.
     pub by_hour: Vec<ByHour>,
     /// Submissions a day by weekday, Monday first; empty without a calendar.
     pub submissions_by_weekday: Vec<Option<f64>>,
@@ -120,13 +120,13 @@ pub struct CalendarLoad {
     pub gpus_in_use_by_weekday: Vec<Option<f64>>,
     /// Submissions by weekday (row, Monday first) and hour (column), counts.
     pub submissions_by_weekday_hour: Vec<Vec<u64>>,
-    /// By month; empty without true dates.
+    /// Load by month; empty without true dates.
     pub by_month: Vec<ByMonth>,
     /// GPUs in use.
     pub gpus_in_use: Option<CalendarUse>,
     /// Nodes in use, where the source counts them.
     pub nodes_in_use: Option<NodeUse>,
-    /// Whether it is of a part of the jobs.
+    /// Whether the load is of a part of the jobs.
     #[serde(skip)]
     of_a_part: bool,
 }
@@ -307,7 +307,7 @@ fn use_over_time(facts: &JobFacts<'_>) -> (Steps, String) {
     (series, "from the activity series of the source".to_owned())
 }
 
-/// Whether the use is that of jobs.
+/// Whether the use comes from jobs.
 fn from_jobs(facts: &JobFacts<'_>) -> bool {
     !facts.stretches.is_empty()
 }
@@ -347,7 +347,7 @@ fn nodes_in_use(facts: &JobFacts<'_>) -> Option<NodeUse> {
 fn gpu_use(facts: &JobFacts<'_>, in_use: &Steps, source: String, observed: &Observed) -> CalendarUse {
     let (from, to) = (observed.from, observed.to);
     let capacity =
-        if from_jobs(facts) { Capacity::of_jobs(facts, from, to) } else { Capacity::of(facts.trace, from, to) };
+        if from_jobs(facts) { Capacity::of_jobs(facts, from, to) } else { Capacity::new(facts.trace, from, to) };
     let mean_gpus = observed.mean(in_use).unwrap_or(0.0);
     let capacity_gpus = capacity.as_ref().and_then(|c| observed.mean(&c.cluster)).filter(|gpus| *gpus > 0.0);
     let whole = || {
@@ -461,7 +461,7 @@ fn by_local_hour(zone: &Zone, in_use: &Steps, from: i64, to: i64, mut visit: imp
 }
 
 impl CalendarUse {
-    /// Whether so little is used that jobs may be missing.
+    /// Whether the utilisation is so low that jobs may be missing.
     fn seems_partial(&self) -> bool {
         self.utilisation.is_some_and(|share| share < PARTIAL)
     }

@@ -35,22 +35,23 @@ use crate::facts::{JobFacts, SizeClass};
 
 /// Shortest wait that is looked into, seconds.
 const SHORTEST_S: f64 = 60.0;
-/// Most jobs looked into.
+/// Largest number of jobs looked into.
 const MOST_JOBS: usize = 20_000;
-/// Most moments a job.
+/// Largest number of moments looked into for a job.
 const MOST_MOMENTS: usize = 64;
 
-/// What kept a job from starting at one moment.
+/// Reason why a job did not start at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The whole cluster had too few GPUs free.
     Capacity,
-    /// Its VC's quota or nodes had too few GPUs free, the whole cluster had enough.
+    /// The job's VC had too few GPUs free, by quota or nodes; the whole cluster had enough.
     Quota,
     /// Enough GPUs were free, but not on few enough nodes.
     Fragmentation,
-    /// It would have fit; where nodes are unknown, that or fragmentation; where quotas are unknown, that or quota.
+    /// The job would have fit. Where nodes are unknown, this or fragmentation; where quotas are
+    /// unknown, this or quota.
     Order,
 }
 
@@ -91,9 +92,9 @@ pub struct DelayBySize {
     pub size: Option<SizeClass>,
     /// Jobs looked into.
     pub jobs: u64,
-    /// Their wait, hours.
+    /// Wait of these jobs, hours.
     pub wait_hours: f64,
-    /// Their GPUs × wait, GPU-hours.
+    /// GPUs × wait of these jobs, GPU-hours.
     pub gpu_wait_hours: f64,
     /// The causes that can be told, in the order of the tests.
     pub causes: Vec<CauseShare>,
@@ -108,15 +109,15 @@ pub struct Delay {
     pub nodes_known: bool,
     /// Started GPU jobs that waited a minute or longer.
     pub delayed_jobs: u64,
-    /// Every how many of them one was looked into.
+    /// Sampling interval: one of every so many delayed jobs was looked into.
     pub every: u64,
     /// Jobs looked into.
     pub jobs: u64,
-    /// Those whose VC has no known capacity: quota cannot be their cause.
+    /// Jobs whose VC has no known capacity: quota cannot be their cause.
     pub jobs_without_quota: u64,
     /// All jobs looked into.
     pub all: DelayBySize,
-    /// By size class.
+    /// Causes by size class.
     pub by_size: Vec<DelayBySize>,
 }
 
@@ -187,8 +188,8 @@ impl Delay {
             })
             .collect();
         let by_size =
-            SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::of(Some(size), &sampled, &told)).collect();
-        let all = DelayBySize::of(None, &sampled, &told).ok_or("no job is known to have waited a minute")?;
+            SizeClass::ALL.into_iter().filter_map(|size| DelayBySize::new(Some(size), &sampled, &told)).collect();
+        let all = DelayBySize::new(None, &sampled, &told).ok_or("no job is known to have waited a minute")?;
         Ok(Self {
             quota_known,
             nodes_known,
@@ -226,18 +227,18 @@ fn attribute(facts: &JobFacts<'_>, placements: Option<&Placements>, loads: &[VcL
             let capacity = load.capacity.as_ref().map_or(f64::INFINITY, |steps| steps.at(time));
             micros(in_use) + micros(delayed.gpus) > micros(capacity)
         });
-        let asked = micros(delayed.gpus);
+        let request = micros(delayed.gpus);
         let free = sweep.as_ref().map_or_else(|| micros(free_of_vcs.at(time)), |sweep| sweep.cluster.free);
         let pool = sweep.as_ref().and_then(|sweep| sweep.pools.get(delayed.pool?));
         // Without nodes, a job of a VC of unknown capacity is not measured against the free GPUs of the others.
         let known = sweep.is_some() || delayed.vc.is_some();
-        let cause = if known && free < asked {
+        let cause = if known && free < request {
             Cause::Capacity
-        } else if over_quota || pool.is_some_and(|pool| pool.free < asked) {
+        } else if over_quota || pool.is_some_and(|pool| pool.free < request) {
             Cause::Quota
         } else {
             match &sweep {
-                Some(sweep) if fragmented(pool.unwrap_or(&sweep.cluster), asked, largest) => Cause::Fragmentation,
+                Some(sweep) if fragmented(pool.unwrap_or(&sweep.cluster), request, largest) => Cause::Fragmentation,
                 _ => Cause::Order,
             }
         };
@@ -260,15 +261,15 @@ fn free(loads: &[VcLoad]) -> Steps {
     Steps::of_samples(samples)
 }
 
-/// Whether `nodes`, which have `asked` millionths free together, have them on too many nodes.
-fn fragmented(nodes: &FreeNodes, asked: i64, largest: i64) -> bool {
-    let fewest = if largest > 0 { (asked + largest - 1) / largest } else { 1 };
-    nodes.top(u64::try_from(fewest).unwrap_or(1)) < asked
+/// Whether the `asked` millionths that `nodes` have free lie on too many nodes.
+fn fragmented(nodes: &FreeNodes, request: i64, largest: i64) -> bool {
+    let fewest = if largest > 0 { (request + largest - 1) / largest } else { 1 };
+    nodes.top(u64::try_from(fewest).unwrap_or(1)) < request
 }
 
 impl DelayBySize {
-    fn of(size: Option<SizeClass>, sampled: &[Delayed], told: &[Cause]) -> Option<Self> {
-        let in_class = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::of(d.gpus) == size));
+    fn new(size: Option<SizeClass>, sampled: &[Delayed], told: &[Cause]) -> Option<Self> {
+        let in_class = || sampled.iter().filter(|d| size.is_none_or(|size| SizeClass::new(d.gpus) == size));
         let jobs = in_class().count() as u64;
         let wait_s: f64 = in_class().map(|d| d.wait_s).sum();
         let gpu_wait_s: f64 = in_class().map(|d| d.wait_s * d.gpus).sum();
@@ -318,8 +319,8 @@ mod tests {
 
     /// Wait shares of the one job that waited: capacity, quota, fragmentation, order.
     fn shares(trace: &Trace) -> [f64; 4] {
-        let facts = JobFacts::of(trace);
-        let placements = Placements::of(&facts).ok();
+        let facts = JobFacts::new(trace);
+        let placements = Placements::new(&facts).ok();
         let delay = Delay::of(&facts, placements.as_ref()).unwrap();
         assert_eq!((delay.delayed_jobs, delay.jobs, delay.nodes_known), (1, 1, placements.is_some()));
         assert_eq!(delay.quota_known, delay.all.causes.iter().any(|share| share.cause == Cause::Quota));
@@ -369,8 +370,8 @@ mod tests {
         // x has 8: 5 in use and 4 more are too many; 3 + 4 = 7 GPUs are free in the cluster.
         trace.capacity.push(quota("x", 8.0));
         assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
-        let facts = JobFacts::of(&trace);
-        let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
+        let facts = JobFacts::new(&trace);
+        let delay = Delay::of(&facts, Placements::new(&facts).ok().as_ref()).unwrap();
         assert_eq!(delay.jobs_without_quota, 0);
         // With 3 free in the whole cluster its VC is as full, but no other VC has what it asks for: as in a replay.
         let mut full = super::tests::trace(5.0, 8.0, 4.0);
@@ -393,8 +394,8 @@ mod tests {
         // Beside c, which waits 240 s for 4 GPUs of x's quota, a job of one GPU waits 240 s though it would have fit.
         trace.jobs.push(job("d", "x", 1.0, 0, 240, 300));
         trace.placements.push(place("d", "n1", Some(1.0)));
-        let facts = JobFacts::of(&trace);
-        let delay = Delay::of(&facts, Placements::of(&facts).ok().as_ref()).unwrap();
+        let facts = JobFacts::new(&trace);
+        let delay = Delay::of(&facts, Placements::new(&facts).ok().as_ref()).unwrap();
         assert_eq!((delay.all.gpu_wait_share(Cause::Quota), delay.all.gpu_wait_share(Cause::Order)), (0.8, 0.2));
         let quota = delay.all.causes.iter().find(|share| share.cause == Cause::Quota).unwrap();
         assert_eq!(quota.wait_share, 0.5);
@@ -438,10 +439,10 @@ mod tests {
         assert_eq!(shares(&trace), [0.0, 1.0, 0.0, 0.0]);
         trace.capacity = crate::schema::CapacityTable::default();
         trace.nodes = crate::schema::NodeTable::default();
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         assert!(Delay::of(&facts, None).unwrap_err().contains("neither"));
         // A capacity of another VC says nothing of this one.
         trace.capacity.push(quota("y", 8.0));
-        assert!(Delay::of(&JobFacts::of(&trace), None).unwrap_err().contains("nor"));
+        assert!(Delay::of(&JobFacts::new(&trace), None).unwrap_err().contains("nor"));
     }
 }

@@ -25,9 +25,9 @@ use crate::stats::survival::KaplanMeier;
 
 /// Points of a curve in the JSON form and in charts.
 const POINTS: usize = 160;
-/// How many times the median the mean must be for few jobs to decide the load.
+/// Ratio of mean to median from which few jobs decide the load.
 const SKEWED: f64 = 5.0;
-/// What to call jobs known to have GPUs.
+/// Label of jobs known to have GPUs.
 const GPU_JOBS: &str = "GPU jobs";
 /// Fewest ended jobs a distribution is fitted to.
 const FEWEST: usize = 50;
@@ -61,16 +61,16 @@ pub struct Runs {
     pub not_fitted: Vec<FitFailure>,
 }
 
-/// How long jobs run.
+/// Run times of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Duration {
-    /// What run means here.
+    /// Definition of a run.
     pub definition: String,
     /// GPU jobs; `null` where the run of none is known.
     pub gpu: Option<Runs>,
     /// All jobs.
     pub all: Runs,
-    /// By size class, smallest first; classes without jobs are left out.
+    /// Runs by size class, smallest first; classes without jobs are left out.
     pub by_size: Vec<Runs>,
     /// Share of the GPU time in jobs that ran at most so long, thinned.
     pub gpu_time_curve: Vec<CurvePoint>,
@@ -79,7 +79,7 @@ pub struct Duration {
 }
 
 impl Runs {
-    fn of(facts: &JobFacts<'_>, class: &str, keep: impl Fn(usize) -> bool) -> Option<Self> {
+    fn new(facts: &JobFacts<'_>, class: &str, keep: impl Fn(usize) -> bool) -> Option<Self> {
         let mut times = Vec::new();
         let mut ended = Vec::new();
         let mut unknown = 0;
@@ -131,17 +131,17 @@ impl Topic for Duration {
     const TITLE: &'static str = "How long jobs run";
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
-        let all = Runs::of(facts, "all jobs", |_| true).ok_or("no job has a known run")?;
+        let all = Runs::new(facts, "all jobs", |_| true).ok_or("no job has a known run")?;
         let gpu = if (0..facts.len()).all(|job| facts.is_gpu_job(job)) {
             Some(Runs { class: GPU_JOBS.to_owned(), ..all.clone() })
         } else {
-            Runs::of(facts, GPU_JOBS, |job| facts.is_gpu_job(job))
+            Runs::new(facts, GPU_JOBS, |job| facts.is_gpu_job(job))
         };
         let classes = SizeClass::ALL.map(|class| (class.name(), Some(class)));
         let by_size = classes
             .into_iter()
             .chain([("GPU count unknown", None)])
-            .filter_map(|(name, class)| Runs::of(facts, name, |job| facts.gpus(job).map(SizeClass::of) == class))
+            .filter_map(|(name, class)| Runs::new(facts, name, |job| facts.gpus(job).map(SizeClass::new) == class))
             .collect();
         let (mut runs, mut weights) = (Vec::new(), Vec::new());
         for job in 0..facts.len() {
@@ -244,7 +244,7 @@ impl Duration {
         self.gpu.as_ref().is_some_and(|gpu| gpu.ended + gpu.running < self.all.ended + self.all.running)
     }
 
-    /// What tables list: GPU jobs, all jobs, size classes.
+    /// Rows of the tables: GPU jobs, all jobs, size classes.
     fn rows(&self) -> impl Iterator<Item = &Runs> {
         self.gpu.iter().filter(|_| self.mixes()).chain(std::iter::once(&self.all)).chain(&self.by_size)
     }
@@ -401,7 +401,7 @@ mod tests {
         for ix in 0..8 {
             trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 0, 10));
         }
-        let run = Duration::of(&JobFacts::of(&trace)).unwrap();
+        let run = Duration::of(&JobFacts::new(&trace)).unwrap();
         assert_eq!((run.gpu.as_ref().unwrap().ended, run.all.ended), (2, 10));
         let finding = run.section().finding;
         assert!(finding.starts_with("Half of the GPU jobs ran at most **2 h**, and the mean is **2 h**"), "{finding}");

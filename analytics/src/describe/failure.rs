@@ -19,7 +19,8 @@ use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 
 /// States that are failures, in the order they are listed.
-const FAILURES: [JobState; 4] = [JobState::Failed, JobState::OutOfMemory, JobState::NodeFail, JobState::Timeout];
+pub(super) const FAILURES: [JobState; 4] =
+    [JobState::Failed, JobState::OutOfMemory, JobState::NodeFail, JobState::Timeout];
 
 /// Failures of one kind.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -62,7 +63,7 @@ pub struct Retries {
     pub lost_gpu_hours: Option<f64>,
 }
 
-/// How jobs fail.
+/// Failures of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Failure {
     /// Jobs.
@@ -75,11 +76,11 @@ pub struct Failure {
     pub time_to_failure_s: Option<stats::quantile::Summary>,
     /// GPU-hours of the failed jobs; `null` where nobody recorded GPUs.
     pub gpu_hours: Option<f64>,
-    /// Their share of the GPU time of all jobs whose end is known.
+    /// Share of the failed jobs in the GPU time of all jobs whose end is known.
     pub gpu_time_share: Option<f64>,
-    /// By kind; kinds that do not occur are left out.
+    /// Failures by kind; kinds that do not occur are left out.
     pub by_kind: Vec<ByKind>,
-    /// By size class.
+    /// Failures by size class.
     pub by_size: Vec<FailuresBySize>,
     /// Share of the failed jobs that had failed after so long, thinned.
     pub curve: Vec<CurvePoint>,
@@ -118,7 +119,7 @@ impl Topic for Failure {
         let by_size = SizeClass::ALL
             .into_iter()
             .filter_map(|size| {
-                let in_class = |job: &&usize| facts.gpus(**job).map(SizeClass::of) == Some(size);
+                let in_class = |job: &&usize| facts.gpus(**job).map(SizeClass::new) == Some(size);
                 let jobs = ended.iter().filter(in_class).count();
                 let bad = failed.iter().filter(in_class).count();
                 (jobs > 0).then(|| FailuresBySize {
@@ -308,14 +309,14 @@ mod tests {
                 ..AttemptRow::default()
             });
         }
-        let found = Failure::of(&JobFacts::of(&trace)).unwrap();
-        assert_eq!((found.ended, found.failed), (4, 2));
+        let result = Failure::of(&JobFacts::new(&trace)).unwrap();
+        assert_eq!((result.ended, result.failed), (4, 2));
         // b: 2 GPUs · 2 h, d: 2 GPUs · 1 h.
-        assert_eq!(found.gpu_hours, Some(6.0));
-        let retries = found.retries.unwrap();
+        assert_eq!(result.gpu_hours, Some(6.0));
+        let retries = result.retries.unwrap();
         // The first attempt of a: 2 GPUs · half an hour.
         assert_eq!((retries.retried, retries.attempts, retries.lost_gpu_hours), (1, 5, Some(1.0)));
         // 2 + 4 + 60 s · 2 + 2 GPU-hours in use for one node failure.
-        assert!((found.gpu_hours_per_node_failure.unwrap() - (8.0 + 2.0 / 60.0)).abs() < 1e-9);
+        assert!((result.gpu_hours_per_node_failure.unwrap() - (8.0 + 2.0 / 60.0)).abs() < 1e-9);
     }
 }

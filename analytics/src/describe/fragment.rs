@@ -33,7 +33,7 @@ use crate::stats::sum::NeumaierSum;
 /// Points of the chart over time.
 const POINTS: i64 = 600;
 
-/// What requests of one size met while some of them waited.
+/// State of the nodes while requests of one size waited.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BlockedSize {
     /// GPUs asked for, fractions rounded up to whole GPUs.
@@ -59,12 +59,12 @@ pub struct FreePoint {
     pub stranded_gpus: f64,
 }
 
-/// How the free GPUs lie. Means are over time.
+/// Fragmentation of the free GPUs. Means are over time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Fragmentation {
     /// Nodes with GPUs in the inventory.
     pub nodes: u64,
-    /// Their GPUs.
+    /// GPUs of these nodes.
     pub gpus: f64,
     /// Length of the observation, hours.
     pub hours: f64,
@@ -80,21 +80,21 @@ pub struct Fragmentation {
     pub stranded_share: Option<f64>,
     /// FGD's F by GPUs: free GPUs that a job drawn from the trace finds unusable, mean.
     pub mean_unusable_gpus: f64,
-    /// That over free GPU time.
+    /// Unusable GPU time over free GPU time.
     pub unusable_share: Option<f64>,
     /// Share of the nodes wholly free, mean over the time in which at least two thirds of the GPUs are in use.
     pub free_node_share_when_two_thirds_used: Option<f64>,
     /// Share of the time in which some node had more GPUs in use than it has.
     pub over_capacity_time_share: f64,
-    /// By size of waiting requests that fit one node, smallest first.
+    /// Blocked requests by size, of those that fit one node, smallest first.
     pub by_size: Vec<BlockedSize>,
-    /// Over time, means of equal stretches.
+    /// Free GPUs over time, means of equal stretches.
     pub curve: Vec<FreePoint>,
     /// Share of the GPU time that is placed on nodes of the inventory.
     pub placed_share: f64,
     /// Jobs whose split over nodes was taken to be even.
     pub even_splits: u64,
-    /// How the chart tells time.
+    /// Time axis of the chart.
     #[serde(skip)]
     moments: Moments,
 }
@@ -102,7 +102,7 @@ pub struct Fragmentation {
 /// GPUs asked for, rounded up, and the pool of nodes that may serve it (`None` for all nodes).
 type Request = (u64, Option<usize>);
 
-/// How long requests of one kind waited and what they met, ms.
+/// Waiting time of one kind of request by the state of the nodes, ms.
 #[derive(Debug, Clone, Copy, Default)]
 struct Met {
     waiting: u64,
@@ -132,7 +132,7 @@ struct Mix {
 }
 
 impl Mix {
-    fn of(facts: &JobFacts<'_>, largest: i64) -> Self {
+    fn new(facts: &JobFacts<'_>, largest: i64) -> Self {
         let mut jobs: BTreeMap<i64, u64> = BTreeMap::new();
         for gpus in (0..facts.len()).filter_map(|job| facts.gpus(job)).filter(|gpus| *gpus > 0.0) {
             *jobs.entry(micros(gpus).min(largest)).or_default() += 1;
@@ -166,12 +166,12 @@ impl Topic for Fragmentation {
     const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
-        let placements = Placements::of(facts)?;
+        let placements = Placements::new(facts)?;
         let Some((from, to)) = facts.window.filter(|(from, to)| to > from) else {
             return Err("the observation spans no time".to_owned());
         };
         let largest = placements.largest_node();
-        let mix = Mix::of(facts, largest);
+        let mix = Mix::new(facts, largest);
         let waits = waits(facts, &placements, largest);
         let total: i64 = placements.nodes.iter().map(|node| node.gpus).sum();
         let mut met: BTreeMap<Request, Met> = BTreeMap::new();
@@ -331,7 +331,7 @@ impl Topic for Fragmentation {
     }
 }
 
-/// What requests met, all pools of a size together.
+/// Blocked requests by size, all pools together.
 fn by_size(met: &BTreeMap<Request, Met>) -> Vec<BlockedSize> {
     let mut sizes: BTreeMap<u64, Met> = BTreeMap::new();
     for ((gpus, _), met) in met {
@@ -355,11 +355,11 @@ fn by_size(met: &BTreeMap<Request, Met>) -> Vec<BlockedSize> {
 
 impl Met {
     /// A stretch of time in which `asked` millionths were waited for on `nodes`.
-    fn add(&mut self, nodes: &FreeNodes, asked: i64, time: f64) {
+    fn add(&mut self, nodes: &FreeNodes, request: i64, time: f64) {
         self.time += time;
-        if nodes.free < asked {
+        if nodes.free < request {
             self.full += time;
-        } else if nodes.most() < asked {
+        } else if nodes.most() < request {
             self.fragmented += time;
         }
     }
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn means_and_blocked_requests_by_hand() {
         let trace = trace();
-        let fragmentation = Fragmentation::of(&JobFacts::of(&trace)).unwrap();
+        let fragmentation = Fragmentation::of(&JobFacts::new(&trace)).unwrap();
         // Free: 11 for 50 s (3 + 8), 6 for 50 s (3 + 3), 12 for 100 s (4 + 8): (550 + 300 + 1,200) / 200.
         assert_eq!(fragmentation.mean_free_gpus, 10.25);
         // Stranded: 3, 6 and 4: (150 + 300 + 400) / 200.
@@ -497,7 +497,7 @@ mod tests {
             trace.jobs.push(job("a", "v", used[0] as f64 + used[1] as f64, 0, 0, 10));
             trace.placements.push(place("a", "n1", Some(used[0] as f64)));
             trace.placements.push(place("a", "n2", Some(used[1] as f64)));
-            let placements = Placements::of(&JobFacts::of(&trace)).unwrap();
+            let placements = Placements::new(&JobFacts::new(&trace)).unwrap();
             let mut sweep = placements.sweep();
             sweep.advance(0);
             mix.unusable(&sweep.cluster) / MICRO
@@ -510,7 +510,7 @@ mod tests {
         let mut trace = trace();
         trace.nodes.vc.set(0, Some("v"));
         trace.nodes.vc.set(1, Some("w"));
-        let fragmentation = Fragmentation::of(&JobFacts::of(&trace)).unwrap();
+        let fragmentation = Fragmentation::of(&JobFacts::new(&trace)).unwrap();
         // While c waits for 4 in VC v, n1 has 3 free: full, whatever n2 of VC w has.
         let sizes: Vec<_> = fragmentation.by_size.iter().map(|s| (s.gpus, s.fragmented_share, s.full_share)).collect();
         assert_eq!(sizes, [(4, 0.0, 1.0)]);
@@ -522,7 +522,7 @@ mod tests {
         // d asks for 7 at 50 s and starts at 100 s on n2: only 6 are free while it waits.
         trace.jobs.push(job("d", "v", 7.0, 50, 100, 200));
         trace.placements.push(place("d", "n2", Some(7.0)));
-        let fragmentation = Fragmentation::of(&JobFacts::of(&trace)).unwrap();
+        let fragmentation = Fragmentation::of(&JobFacts::new(&trace)).unwrap();
         let seven = fragmentation.by_size.iter().find(|size| size.gpus == 7).unwrap();
         assert_eq!((seven.full_share, seven.fragmented_share, seven.fits_share), (1.0, 0.0, 0.0));
     }

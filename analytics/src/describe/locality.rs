@@ -30,13 +30,13 @@ pub struct WaitByNodes {
     pub class: String,
     /// Jobs.
     pub jobs: u64,
-    /// Their share of the multi-GPU jobs whose nodes are known.
+    /// Share of the multi-GPU jobs whose nodes are known.
     pub job_share: f64,
     /// GPU-hours.
     pub gpu_hours: f64,
     /// GPUs of a job, mean.
     pub mean_gpus: f64,
-    /// Their waits, seconds, where known.
+    /// Waits of the jobs, seconds, where known.
     pub wait_s: Option<quantile::Summary>,
 }
 
@@ -45,19 +45,20 @@ pub struct WaitByNodes {
 pub struct Locality {
     /// Jobs with more than one GPU.
     pub multi_gpu_jobs: u64,
-    /// Those whose node count is known.
+    /// Multi-GPU jobs whose node count is known.
     pub known_jobs: u64,
     /// GPUs of the largest node.
     pub gpus_per_node: Option<f64>,
-    /// Whether that is from the inventory, or else the most GPUs of any job on a single node.
+    /// Whether `gpus_per_node` is from the inventory, and not the most GPUs of any job on a single
+    /// node.
     pub gpus_per_node_from_inventory: bool,
-    /// Share of those jobs that ran on more nodes than they need.
+    /// Share of the known jobs that ran on more nodes than they need.
     pub spread_job_share: Option<f64>,
     /// Share of the GPU time of those jobs.
     pub spread_gpu_time_share: Option<f64>,
-    /// By nodes.
+    /// Waits by nodes.
     pub by_nodes: Vec<WaitByNodes>,
-    /// By nodes beyond the fewest.
+    /// Waits by nodes beyond the fewest.
     pub by_spread: Vec<WaitByNodes>,
     /// Why jobs waited; `null` where neither nodes nor the GPUs of VCs are known.
     pub delay: Option<Delay>,
@@ -101,7 +102,7 @@ impl Topic for Locality {
                 Some(Spread { job: *job, gpus: *gpus, nodes, extra: nodes.saturating_sub(fewest) })
             })
             .collect();
-        let placements = Placements::of(facts);
+        let placements = Placements::new(facts);
         let (delay, delay_note) = match Delay::of(facts, placements.as_ref().ok()) {
             Ok(delay) => (Some(delay), placements.err()),
             Err(reason) => (None, Some(reason)),
@@ -398,7 +399,7 @@ mod tests {
             trace.placements.push(place(key, name, None));
         }
         trace.nodes.push(node("n1", 8.0));
-        let locality = Locality::of(&JobFacts::of(&trace)).unwrap();
+        let locality = Locality::of(&JobFacts::new(&trace)).unwrap();
         assert_eq!((locality.multi_gpu_jobs, locality.known_jobs, locality.gpus_per_node), (3, 3, Some(8.0)));
         // 800 of 800 + 800 + 1,200 GPU-seconds.
         assert_eq!((locality.spread_job_share, locality.spread_gpu_time_share), (Some(1.0 / 3.0), Some(2.0 / 7.0)));
@@ -419,10 +420,10 @@ mod tests {
             row.alloc_nodes = Some(nodes);
             trace.jobs.push(row);
         }
-        let locality = Locality::of(&JobFacts::of(&trace)).unwrap();
+        let locality = Locality::of(&JobFacts::new(&trace)).unwrap();
         assert_eq!((locality.gpus_per_node, locality.gpus_per_node_from_inventory), (Some(4.0), false));
         // b needs and has 2 nodes; c has 4.
         assert_eq!(locality.spread_job_share, Some(1.0 / 3.0));
-        assert!(Locality::of(&JobFacts::of(&Trace::default())).is_err());
+        assert!(Locality::of(&JobFacts::new(&Trace::default())).is_err());
     }
 }

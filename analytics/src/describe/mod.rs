@@ -1,8 +1,9 @@
-//! What a trace says: the catalogue of statistics, each with its definition, computed wherever the data allow and with
-//! one line saying why where they do not.
+//! Description of a trace: the catalogue of statistics, each with its definition, or one line
+//! saying why the data do not allow it.
 //!
 //! Every topic is one file here: a serialisable answer (its JSON form), how it is computed ([`Topic::of`]) and how it is
-//! told to a person ([`Topic::section`]). [`Description::of`] runs all of them over the same [`JobFacts`].
+//! told to a person ([`Topic::section`]). [`Description::new`] runs all of them over the same
+//! [`JobFacts`].
 //!
 //! Complexity: O(n log n) in jobs and samples; memory O(n).
 
@@ -18,10 +19,13 @@ pub mod delay;
 pub mod duration;
 pub mod failure;
 pub mod fragment;
+pub mod limits;
 pub mod locality;
+pub mod lost;
 pub mod pool;
 pub mod power;
 pub mod recurrence;
+pub mod repeated;
 pub mod sharing;
 pub mod size;
 pub mod status;
@@ -45,7 +49,7 @@ use crate::report::{Chart, Report, Section};
 use crate::trace::{Selected, SourceRecord, Trace};
 
 /// Version of the JSON form; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "describe/2";
+pub const SCHEMA: &str = "describe/3";
 
 macro_rules! description {
     ($( $(#[$doc:meta])* $field:ident: $topic:ty, )*) => {
@@ -56,17 +60,17 @@ macro_rules! description {
             pub schema: String,
             /// Files the trace was read from.
             pub sources: Vec<SourceRecord>,
-            /// What the readers want known of the source.
+            /// Notes of the readers on the source.
             pub notes: Vec<String>,
-            /// What the trace was cut to, if it was.
+            /// Selection that the trace was cut to, if any.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub selected: Option<Selected>,
-            /// What became of every row.
+            /// Quality of the rows read.
             pub quality: Quality,
             $( $(#[$doc])* pub $field: Option<$topic>, )*
             /// Topics the data do not allow, each with the reason.
             pub missing: Vec<Missing>,
-            /// When the source looked, for one without jobs.
+            /// Time that a source without jobs covers, in words.
             #[serde(skip)]
             observed: Option<String>,
             /// The whole time in one chart.
@@ -76,15 +80,15 @@ macro_rules! description {
 
         impl Description {
             /// Computes every topic of `trace`.
-            pub fn of(trace: &Trace) -> Self {
-                let facts = JobFacts::of(trace);
+            pub fn new(trace: &Trace) -> Self {
+                let facts = JobFacts::new(trace);
                 let mut missing = Vec::new();
                 Self {
                     schema: SCHEMA.to_owned(),
                     sources: trace.sources.clone(),
                     notes: trace.notes.iter().cloned().chain(Capacity::assumption(trace)).collect(),
                     selected: trace.selected.clone(),
-                    quality: Quality::of(trace),
+                    quality: Quality::new(trace),
                     $( $field: topic::attempt(&facts, &mut missing), )*
                     missing,
                     observed: summary::observed(trace),
@@ -137,6 +141,12 @@ description! {
     arrival: arrival::ArrivalPattern,
     /// A19: what waits at the end, and why.
     backlog: backlog::Backlog,
+    /// A20: GPU-hours lost, by user and by VC.
+    lost: lost::Lost,
+    /// A21: work that fails again and again.
+    repeated: repeated::Repeated,
+    /// A22: time asked for and time used.
+    limits: limits::TimeLimits,
 }
 
 impl Description {

@@ -1,4 +1,5 @@
-//! What the report of a description opens with: the row of figures, the whole time in one chart, and which topic answers which question.
+//! Opening of a description's report: the row of figures, the whole time in one chart, and the
+//! question that each topic answers.
 //!
 //! Worked example: 64 GPUs of which jobs held 62 %, a mean wait of 12 min, 8 % of the GPU time in failed jobs, 1.2 MWh, 99.9 % of the rows used.
 
@@ -8,7 +9,7 @@ use crate::facts::{Capacity, JobFacts, Steps};
 use crate::report::format::{compact, count, counted, duration, percent};
 use crate::report::{Axis, Chart, ChartSeries, Figure, Mark, Question, Section};
 
-/// What the row of figures calls the energy that GPUs' meters read.
+/// Label of the energy that GPUs' meters read, in the row of figures.
 pub const GPU_ENERGY: &str = "Energy of GPUs";
 /// Points of each curve.
 const POINTS: i64 = 600;
@@ -17,14 +18,16 @@ const ENOUGH: f64 = 0.9;
 /// A share from which on what it is of need not be told.
 const NEARLY_ALL: f64 = 0.95;
 
-/// Which topic answers which question, in the order in which they are told. What is not here answers none of them.
-const ANSWERS: [(&str, Question); 17] = [
+/// Question that each topic answers, in the order of the report. Other topics answer none.
+const ANSWERS: [(&str, Question); 20] = [
     ("wait", Question::Wait),
     ("locality", Question::Wait),
     ("pool", Question::Wait),
     ("arrival", Question::Wait),
     ("backlog", Question::Wait),
     ("usage", Question::Use),
+    ("lost", Question::Use),
+    ("limits", Question::Use),
     ("size", Question::Use),
     ("users", Question::Use),
     ("vc", Question::Use),
@@ -35,6 +38,7 @@ const ANSWERS: [(&str, Question); 17] = [
     ("recurrence", Question::Use),
     ("status", Question::Fail),
     ("failure", Question::Fail),
+    ("repeated", Question::Fail),
     ("power", Question::Draw),
 ];
 
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_topic_but_the_glance_answers_a_question_and_the_first_is_who_waits() {
-        let description = Description::of(&Trace::default());
+        let description = Description::new(&Trace::default());
         let sections = arrange(description.sections());
         let without: Vec<&str> = sections.iter().filter(|s| s.question.is_none()).map(|s| s.id.as_str()).collect();
         assert_eq!(without, [TraceSummary::ID]);
@@ -208,7 +212,8 @@ mod tests {
         assert_eq!(sections.get(1).map(|s| s.id.as_str()), Some("wait"));
     }
 
-    /// Found by a newcomer: "Failed 18.6 % of the GPU time" where that of two thirds of the jobs was in no sum.
+    /// The finding names what its share is of; it once said "Failed 18.6 % of the GPU time"
+    /// although the GPU time of two thirds of the jobs was unknown.
     #[test]
     fn what_failed_is_told_of_what_it_is_a_share() {
         let mut trace = Trace::default();
@@ -228,7 +233,7 @@ mod tests {
         push("b", "completed");
         push("c", "completed");
         push("d", "completed");
-        let note = |trace: &Trace| Description::of(trace).failed();
+        let note = |trace: &Trace| Description::new(trace).failed();
         assert_eq!(note(&trace), Figure::new("Failed", "25.0 %", "of the GPU time, 25.0 % of the jobs"));
         let mut push = |key: &str| {
             trace.jobs.push(JobRow {
@@ -260,11 +265,11 @@ mod tests {
                 ..JobRow::default()
             });
         }
-        let chart = overview(&JobFacts::of(&trace)).unwrap();
+        let chart = overview(&JobFacts::new(&trace)).unwrap();
         let crate::report::Plot::Xy(series) = &chart.plot else { unreachable!("a chart of curves") };
         assert_eq!(series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["in use", "waited for"]);
         // b waits for 2 GPUs until 100 s, and 2 are in use all the time.
         assert!(series[1].points.iter().all(|(at, gpus)| (*gpus > 0.0) == (*at < 100.0)));
-        assert!(overview(&JobFacts::of(&Trace::default())).is_none());
+        assert!(overview(&JobFacts::new(&Trace::default())).is_none());
     }
 }

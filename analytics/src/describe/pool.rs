@@ -58,7 +58,7 @@ pub struct VcPool {
 /// Waiting while GPUs were idle in other VCs. No figure here bounds what a common pool would do over time.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Poolable {
-    /// What the figures were derived from.
+    /// Origin of the figures.
     pub source: LoadSource,
     /// VCs, most pending GPU time first.
     pub vcs: Vec<VcPool>,
@@ -84,9 +84,9 @@ pub struct Poolable {
     pub from_ms: i64,
     /// End of the observation, ms.
     pub to_ms: i64,
-    /// Over time, means of equal stretches.
+    /// Waiting and idle GPUs over time, means of equal stretches.
     pub curve: Vec<PoolPoint>,
-    /// How the chart tells time.
+    /// Time axis of the chart.
     #[serde(skip)]
     moments: Moments,
 }
@@ -396,7 +396,7 @@ mod tests {
             trace.activity.push(sample("b", ts, 8.0, 8.0, 5.0));
             trace.activity.push(sample("c", ts, 8.0, 2.0, 0.0));
         }
-        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        let pool = Poolable::of(&JobFacts::new(&trace)).unwrap();
         assert_eq!((pool.poolable_share, pool.covered_share), (1.0, 1.0));
         assert!((pool.jointly_poolable_share - 7.0 / 9.0).abs() < 1e-12);
         // 9 pending and 7 idle GPUs for two minutes.
@@ -414,7 +414,7 @@ mod tests {
             trace.activity.push(sample("b", ts, 8.0, 10.0, 0.0));
             trace.activity.push(sample("c", ts, 8.0, 5.0, 0.0));
         }
-        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        let pool = Poolable::of(&JobFacts::new(&trace)).unwrap();
         // Only c's 3 idle GPUs count, not 3 - 2 = 1: 3 of 4 are poolable, none is covered.
         assert_eq!((pool.poolable_share, pool.covered_share, pool.jointly_poolable_share), (0.75, 0.0, 0.75));
         assert!((pool.over_capacity_time_share.unwrap() - 1.0 / 3.0).abs() < 1e-12);
@@ -429,11 +429,11 @@ mod tests {
         trace.jobs.push(job("3", "b", 4.0, 0, 0, 60));
         trace.capacity.push(quota("a", 4.0));
         trace.capacity.push(quota("b", 4.0));
-        let pool = Poolable::of(&JobFacts::of(&trace)).unwrap();
+        let pool = Poolable::of(&JobFacts::new(&trace)).unwrap();
         // Of the 100 s that 4 GPUs are pending, 40 s meet 4 idle GPUs.
         assert_eq!((pool.source, pool.poolable_share, pool.covered_share), (LoadSource::Jobs, 0.4, 0.4));
         trace.capacity = crate::schema::CapacityTable::default();
-        assert!(Poolable::of(&JobFacts::of(&trace)).unwrap_err().contains("GPUs of its VCs"));
+        assert!(Poolable::of(&JobFacts::new(&trace)).unwrap_err().contains("GPUs of its VCs"));
     }
     #[test]
     fn idle_gpus_of_an_outage_serve_nobody() {
@@ -443,7 +443,7 @@ mod tests {
             trace.activity.push(sample("a", ts, 8.0, running, 4.0));
             trace.activity.push(sample("b", ts, 8.0, running, 0.0));
         }
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let pool = Poolable::of(&facts).unwrap();
         assert_eq!((pool.covered_share, pool.idle_gpu_hours), (0.0, 0.0));
         // 4 GPUs for the two minutes that were counted, and two minutes left out.
@@ -461,7 +461,7 @@ mod tests {
             trace.activity.push(sample("a", ts, 8.0, 8.0, 4.0));
             trace.activity.push(sample("b", ts, 8.0, 6.0, 0.0));
         }
-        let section = Poolable::of(&JobFacts::of(&trace)).unwrap().section();
+        let section = Poolable::of(&JobFacts::new(&trace)).unwrap().section();
         for verdict in ["at most", "more GPUs", "upper bound"] {
             assert!(!format!("{section:?}").contains(verdict), "{verdict}");
         }

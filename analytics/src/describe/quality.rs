@@ -8,7 +8,7 @@ use crate::report::format::count;
 use crate::report::{Cell, Column, ReportTable};
 use crate::trace::Trace;
 
-/// What became of every row read.
+/// Counts of rows kept, repaired and left out, with the reasons.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Quality {
     /// Rows read.
@@ -34,7 +34,7 @@ impl Quality {
     }
 
     /// The ledger of `trace`.
-    pub fn of(trace: &Trace) -> Self {
+    pub fn new(trace: &Trace) -> Self {
         let ledger = &trace.ledger;
         Self {
             read: ledger.read,
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::quality::{Ledger, Reason, RowAudit, reason};
 
-    /// Found by a newcomer: of reasons that each occurred once, one was "mostly".
+    /// No reason is called "mostly" where each occurred once.
     #[test]
     fn what_is_not_most_is_not_called_so() {
         let sentence = |reasons: &[Reason]| {
@@ -154,7 +154,7 @@ mod tests {
             for (line, reason) in (1..).zip(reasons) {
                 ledger.quarantine(&RowAudit::new("a.csv", line), *reason, "", "x");
             }
-            Quality::of(&Trace { ledger, ..Trace::default() }).sentence()
+            Quality::new(&Trace { ledger, ..Trace::default() }).sentence()
         };
         let (a, b) = (reason::NO_KEY, reason::MALFORMED);
         assert!(sentence(&[a]).ends_with(&format!("({}).", a.what)));

@@ -39,16 +39,16 @@ pub struct AtLeast {
     pub gpu_time_share: Option<f64>,
 }
 
-/// How often work recurs.
+/// Recurrence of work.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Recurrence {
-    /// What a group is here.
+    /// Definition of a group.
     pub group: String,
     /// Jobs with everything that defines their group.
     pub jobs: u64,
     /// Groups.
     pub groups: u64,
-    /// By size of group.
+    /// Groups by least size.
     pub at_least: Vec<AtLeast>,
     /// Time between submissions of the same group, seconds.
     pub gap_s: Option<stats::quantile::Summary>,
@@ -244,11 +244,8 @@ fn ratios(facts: &JobFacts<'_>, groups: &[Vec<usize>]) -> Vec<f64> {
         let mut ends: Vec<(i64, usize)> = members
             .iter()
             .filter(|job| !facts.is_censored(**job))
-            .filter_map(|job| {
-                let run_ms = (facts.run_s(*job)? * 1_000.0).round() as i64;
-                let known = jobs.end.get(*job).or_else(|| Some(jobs.submit.get(*job)?.saturating_add(run_ms)))?;
-                Some((known, *job))
-            })
+            .filter(|job| facts.run_s(**job).is_some())
+            .filter_map(|job| Some((facts.end_ms(*job)?, *job)))
             .collect();
         ends.sort_unstable();
         let mut known = ends.iter().peekable();
@@ -308,11 +305,11 @@ mod tests {
                 ..JobRow::default()
             });
         }
-        let found = Recurrence::of(&JobFacts::of(&trace)).unwrap();
-        assert_eq!((found.jobs, found.groups, found.compared), (4, 2, 2));
+        let result = Recurrence::of(&JobFacts::new(&trace)).unwrap();
+        assert_eq!((result.jobs, result.groups, result.compared), (4, 2, 2));
         // Ratios 1 and 10: median of |log10| 0.5, one of two within twice.
-        assert_eq!((found.median_log10_ratio, found.within_twice_share), (Some(0.5), Some(0.5)));
-        assert_eq!(found.at_least.iter().map(|r| (r.times, r.jobs)).collect::<Vec<_>>(), [(1, 4), (2, 3)]);
+        assert_eq!((result.median_log10_ratio, result.within_twice_share), (Some(0.5), Some(0.5)));
+        assert_eq!(result.at_least.iter().map(|r| (r.times, r.jobs)).collect::<Vec<_>>(), [(1, 4), (2, 3)]);
     }
 
     #[test]
@@ -329,6 +326,6 @@ mod tests {
                 ..JobRow::default()
             });
         }
-        assert_eq!(Recurrence::of(&JobFacts::of(&trace)).unwrap().compared, 0);
+        assert_eq!(Recurrence::of(&JobFacts::new(&trace)).unwrap().compared, 0);
     }
 }

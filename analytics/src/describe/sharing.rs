@@ -34,15 +34,15 @@ pub struct Sharing {
     pub gpu_jobs: u64,
     /// Jobs that ask for less than one GPU.
     pub fractional_jobs: u64,
-    /// Their share of the GPU jobs.
+    /// Share of the GPU jobs.
     pub fractional_share: f64,
     /// Jobs that ask for exactly one.
     pub one_gpu_jobs: u64,
-    /// Their share.
+    /// Share of the GPU jobs.
     pub one_gpu_share: f64,
     /// Jobs that ask for more than one.
     pub multi_gpu_jobs: u64,
-    /// Their share.
+    /// Share of the GPU jobs.
     pub multi_gpu_share: f64,
     /// Share of the fractional jobs that ask for at most so much of a GPU.
     pub request_curve: Vec<CurvePoint>,
@@ -67,7 +67,7 @@ impl Topic for Sharing {
         let sizes: Vec<f64> = (0..facts.len()).filter_map(|job| facts.gpus(job)).filter(|gpus| *gpus > 0.0).collect();
         let fractions: Vec<f64> = sizes.iter().copied().filter(|gpus| *gpus < 1.0).collect();
         let request =
-            stats::quantile::Summary::of(&fractions).ok_or("no job is recorded to ask for a fraction of a GPU")?;
+            stats::quantile::Summary::new(&fractions).ok_or("no job is recorded to ask for a fraction of a GPU")?;
         let total = sizes.len() as f64;
         let one = sizes.iter().filter(|gpus| **gpus == 1.0).count();
         let multi = sizes.iter().filter(|gpus| **gpus > 1.0).count();
@@ -186,10 +186,10 @@ mod tests {
                 ..JobRow::default()
             });
         }
-        let found = Sharing::of(&JobFacts::of(&trace)).unwrap();
-        assert_eq!((found.gpu_jobs, found.fractional_share), (3, 1.0));
-        assert_eq!(found.with_sharing.unwrap().peak_gpus, 1.5);
-        assert_eq!(found.without_sharing.unwrap().peak_gpus, 3.0);
-        assert_eq!(found.saved_share, Some(0.5));
+        let result = Sharing::of(&JobFacts::new(&trace)).unwrap();
+        assert_eq!((result.gpu_jobs, result.fractional_share), (3, 1.0));
+        assert_eq!(result.with_sharing.unwrap().peak_gpus, 1.5);
+        assert_eq!(result.without_sharing.unwrap().peak_gpus, 3.0);
+        assert_eq!(result.saved_share, Some(0.5));
     }
 }

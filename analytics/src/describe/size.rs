@@ -43,11 +43,11 @@ pub struct AtMost {
     pub gpus: f64,
     /// Share of the GPU jobs of at most that size.
     pub job_share: f64,
-    /// Their share of the GPU time.
+    /// Share of the GPU time in these jobs.
     pub gpu_time_share: Option<f64>,
 }
 
-/// How many GPUs jobs use.
+/// Numbers of GPUs that jobs use.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Size {
     /// Every size that occurs, smallest first; GPU jobs only.

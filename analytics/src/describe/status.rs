@@ -46,12 +46,12 @@ pub struct SizeByState {
     pub shares: Vec<f64>,
 }
 
-/// How jobs end.
+/// End states of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Status {
-    /// By state, in the order of the states.
+    /// Jobs by state, in the order of the states.
     pub by_state: Vec<ByState>,
-    /// By size class and state.
+    /// Jobs by size class and state.
     pub by_size: Vec<SizeByState>,
     /// The source's own words, with their jobs, most frequent first.
     pub reported: Vec<(String, u64)>,
@@ -231,7 +231,7 @@ impl Topic for Status {
 fn grouped(facts: &JobFacts<'_>) -> BTreeMap<(JobState, Option<SizeClass>), Sums> {
     let mut groups: BTreeMap<(JobState, Option<SizeClass>), Sums> = BTreeMap::new();
     for job in 0..facts.len() {
-        let sums = groups.entry((facts.state(job), facts.gpus(job).map(SizeClass::of))).or_default();
+        let sums = groups.entry((facts.state(job), facts.gpus(job).map(SizeClass::new))).or_default();
         sums.jobs += 1;
         sums.gpu_jobs += u64::from(facts.is_gpu_job(job));
         if let Some(gpu_s) = facts.gpu_s(job) {

@@ -39,7 +39,7 @@ pub struct TraceSummary {
     pub vcs: Option<u64>,
     /// Nodes in the inventory.
     pub nodes: Option<u64>,
-    /// Those of them with GPUs, which are the nodes that replays and plans count; `null` where no node's GPUs are known.
+    /// Nodes with GPUs, which replays and plans count; `null` where no node's GPUs are known.
     pub gpu_nodes: Option<u64>,
     /// GPUs in the inventory or capacity, mean over the observation; where known by VC, of the VCs that jobs name.
     pub gpus: Option<f64>,
@@ -47,7 +47,7 @@ pub struct TraceSummary {
     pub from_ms: Option<i64>,
     /// Last moment a job record names.
     pub to_ms: Option<i64>,
-    /// Whether those are true dates.
+    /// Whether `from_ms` and `to_ms` are true dates.
     pub true_dates: bool,
     /// The cluster's time zone.
     pub zone: String,
@@ -69,12 +69,12 @@ pub struct TraceSummary {
     pub reported_runs: u64,
     /// Jobs whose start is unknown and was taken to be their submission, for use over time.
     pub assumed_starts: u64,
-    /// Their share of the GPU time.
+    /// Share of these jobs in the GPU time.
     pub assumed_gpu_time_share: Option<f64>,
 }
 
 impl TraceSummary {
-    /// Where and when.
+    /// Period and zone, in words.
     pub(super) fn subtitle(&self) -> String {
         match (self.from_ms, self.to_ms) {
             (Some(from), Some(to)) => period(from, to, self.true_dates, &self.zone),
@@ -263,7 +263,7 @@ fn gpu_nodes(trace: &Trace) -> Option<u64> {
     Some(gpus().filter(|gpus| *gpus > 0.0).count() as u64)
 }
 
-/// From when to when a source without jobs looked, in words; `None` where it holds no samples either.
+/// Period that a source without jobs covers, in words; `None` where it holds no samples either.
 pub(super) fn observed(trace: &Trace) -> Option<String> {
     let times = || {
         let activity = trace.activity.ts.iter().flatten();

@@ -45,7 +45,7 @@ pub fn save(trace: &Trace, description: &Description, folder: &Path) -> Result<u
         count += 1;
     }
     if !trace.jobs.job_key.is_empty() {
-        let facts = JobFacts::of(trace);
+        let facts = JobFacts::new(trace);
         write(columns::NAME, &columns::batch(&facts, 0, facts.len())?, folder)?;
         count += 1;
     }

@@ -1,4 +1,4 @@
-//! What a topic has to provide, and how one the data do not allow is told.
+//! Interface of a topic, and the section of a topic that the data do not allow.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,10 +20,11 @@ pub trait Topic: Sized {
     const CODE: &'static str;
     /// Heading.
     const TITLE: &'static str;
-    /// Whether it speaks of the cluster as a whole, so that a part of the jobs would tell it wrong.
+    /// Whether the topic describes the whole cluster, so that it would be wrong for a part of the
+    /// jobs.
     const NEEDS_ALL_JOBS: bool = false;
 
-    /// Computes it.
+    /// Computes the topic.
     ///
     /// # Errors
     /// In one line why the data do not allow it.
@@ -45,7 +46,7 @@ pub struct Missing {
     pub topic: String,
     /// Number in the catalogue.
     pub code: String,
-    /// Why.
+    /// Reason, in one line.
     pub reason: String,
 }
 
@@ -72,7 +73,8 @@ pub(super) fn tell<T: Topic>(topic: Option<&T>, missing: &[Missing]) -> Section 
     }
 }
 
-/// How a chart tells time: dates in the cluster's zone where the trace has dates, else time since the first moment.
+/// Time axis of a chart: dates in the cluster's zone where the trace has dates, else time since the
+/// first moment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Moments {
     zone: Option<jiff::tz::TimeZone>,
@@ -92,7 +94,7 @@ impl Moments {
         }
     }
 
-    /// Where on the axis a moment stands, seconds; `first` is that of the observation.
+    /// Position of a moment on the axis, seconds; `first` is the first moment of the observation.
     pub(super) fn place(&self, ms: i64, first: i64) -> f64 {
         (if self.zone.is_some() { ms } else { ms - first }) as f64 / 1_000.0
     }
@@ -101,11 +103,27 @@ impl Moments {
 /// Share of the jobs below which a finding opens with how many of them it rests on.
 pub(super) const CAVEAT_BELOW: f64 = 0.9;
 
-/// How a finding opens that rests on `known` of `all` jobs: with their share where it is below [`CAVEAT_BELOW`], else with
-/// nothing. `jobs` and `which` tell the jobs apart: `GPU jobs`, `whose wait is known`.
+/// Opening of a finding that rests on `known` of `all` jobs: their share where it is below
+/// [`CAVEAT_BELOW`], else nothing. `jobs` and `which` tell the jobs apart: `GPU jobs`, `whose wait
+/// is known`.
 pub(super) fn opening(known: u64, all: u64, jobs: &str, which: &str) -> Option<String> {
     let part = share(known as f64, all as f64).filter(|part| *part < CAVEAT_BELOW)?;
     Some(format!("Of the **{}** of the {jobs} {which}", crate::report::format::percent(part)))
+}
+
+/// Rows that a ranking shows to a person; JSON has all.
+pub(super) const RANKED: usize = 10;
+
+/// Returns what stands below a ranking of `all` rows; `None` if all of them are shown.
+pub(super) fn more(all: usize, one: &str, many: &str) -> Option<String> {
+    let left = all.checked_sub(RANKED).filter(|left| *left > 0)?;
+    Some(format!("{} in the JSON form.", crate::report::format::counted(left as u64, one, many)))
+}
+
+/// Compares two sums of which one may be unknown: the larger first, unknown last.
+pub(super) fn larger_first(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
+    let key = |sum: Option<f64>| sum.unwrap_or(f64::NEG_INFINITY);
+    key(b).total_cmp(&key(a))
 }
 
 /// Hours in so many seconds.
@@ -113,8 +131,8 @@ pub(super) fn hours(seconds: f64) -> f64 {
     seconds / HOUR_S
 }
 
-/// What a section says of the time that it leaves out; `None` where it leaves out none. `idle` is the figure that would
-/// result if the outages were idle time: its name and its value in words.
+/// Sentence on the time that a section leaves out; `None` where it leaves out none. `idle` is the
+/// figure that would result if the outages were idle time: its name and its value in words.
 pub(super) fn left_out(hours: f64, idle: Option<(&str, String)>) -> Option<String> {
     (hours > 0.0).then(|| {
         let mut text = format!(

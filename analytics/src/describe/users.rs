@@ -73,7 +73,7 @@ pub struct Users {
     pub gpu_wait: Option<Concentration>,
     /// Completion rates of the users with at least ten jobs that ended in a known state.
     pub completed_share: Option<quantile::Summary>,
-    /// Their distribution.
+    /// Distribution of the completion rates.
     pub completed_share_curve: Vec<CurvePoint>,
     /// The users with most GPU time (most jobs where GPU time is unknown).
     pub top: Vec<UserLoad>,
@@ -130,7 +130,7 @@ impl Topic for Users {
         }
         let concentration = |of: &dyn Fn(&Sums) -> Option<f64>| {
             let values: Vec<f64> = users.iter().filter_map(|(_, sums)| of(sums)).collect();
-            Concentration::of(&values, POINTS)
+            Concentration::new(&values, POINTS)
         };
         let gpu_s = NeumaierSum::from_iter(users.iter().map(|(_, sums)| sums.gpu_s.value())).value();
         let cpus_known = !(jobs.alloc_cpus.is_all_unknown() && jobs.req_cpus.is_all_unknown());
@@ -370,7 +370,7 @@ mod tests {
         trace.jobs.push(job(Some("cid"), 1.0, 0, 0, 1, "failed"));
         trace.jobs.push(job(Some("bob"), 1.0, 0, 3, 4, "unknown"));
         trace.jobs.push(job(None, 8.0, 0, 0, 1, "completed"));
-        let users = Users::of(&JobFacts::of(&trace)).unwrap();
+        let users = Users::of(&JobFacts::new(&trace)).unwrap();
         let gpu = users.gpu_time.as_ref().unwrap();
         assert!((gpu.gini - 5.0 / 12.0).abs() < 1e-12);
         assert_eq!((gpu.total, gpu.top_10_percent_share), (8.0, 0.75));
@@ -400,10 +400,10 @@ mod tests {
         b.req_cpus = Some(2.0);
         trace.jobs.push(a);
         trace.jobs.push(b);
-        let users = Users::of(&JobFacts::of(&trace)).unwrap();
+        let users = Users::of(&JobFacts::new(&trace)).unwrap();
         // 4 · 2 + 2 · 1.
         assert_eq!(users.cpu_time.as_ref().unwrap().total, 10.0);
         assert!(users.gpu_time.is_none());
-        assert!(Users::of(&JobFacts::of(&Trace::default())).is_err());
+        assert!(Users::of(&JobFacts::new(&Trace::default())).is_err());
     }
 }

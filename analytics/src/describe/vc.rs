@@ -37,7 +37,7 @@ const CAVEAT_SHARE: f64 = 0.05;
 pub struct VcUse {
     /// Name.
     pub vc: String,
-    /// What the figures were derived from.
+    /// Origin of the figures.
     pub source: LoadSource,
     /// GPUs there were, mean over time; `null` where no capacity is recorded.
     pub mean_capacity_gpus: Option<f64>,
@@ -67,12 +67,12 @@ pub struct VcUse {
     pub mean_request_gpus: Option<f64>,
 }
 
-/// How busy the VCs are.
+/// Load of the VCs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct VcLoads {
     /// VCs, most GPU-hours first.
     pub vcs: Vec<VcUse>,
-    /// How unequal their mean utilisations are; needs two VCs with a capacity.
+    /// Inequality of the mean utilisations; needs two VCs with a capacity.
     pub imbalance: Option<Imbalance>,
     /// Gini coefficient of the mean utilisations.
     pub utilisation_gini: Option<f64>,
@@ -138,7 +138,7 @@ impl Topic for VcLoads {
             if listed.contains(&load.name) {
                 continue;
             }
-            let Some(vc) = VcUse::of(&load, source, job_sums, reported.get(load.name.as_str())) else { continue };
+            let Some(vc) = VcUse::new(&load, source, job_sums, reported.get(load.name.as_str())) else { continue };
             if let (Some(capacity), Some(in_use)) = (&load.capacity, &load.in_use) {
                 used.add(load.observed.integral_s(in_use));
                 there.add(load.observed.integral_s(capacity));
@@ -155,7 +155,7 @@ impl Topic for VcLoads {
         vcs.sort_by(|a, b| b.gpu_hours.total_cmp(&a.gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
         let means: Vec<f64> = vcs.iter().filter_map(|vc| Some(vc.utilisation?.mean)).collect();
         Ok(Self {
-            imbalance: Imbalance::of(&means).filter(|_| means.len() > 1),
+            imbalance: Imbalance::new(&means).filter(|_| means.len() > 1),
             utilisation_gini: gini(&means).filter(|_| means.len() > 1),
             pooled_utilisation: share(used.value(), there.value()),
             gpu_hours: vcs.iter().map(|vc| vc.gpu_hours).sum(),
@@ -231,7 +231,7 @@ fn reported<'t>(trace: &'t Trace, outages: &Outages) -> BTreeMap<&'t str, Vec<f6
 }
 
 impl VcUse {
-    fn of(load: &VcLoad, source: LoadSource, job_sums: Option<&Sums>, reported: Option<&Vec<f64>>) -> Option<Self> {
+    fn new(load: &VcLoad, source: LoadSource, job_sums: Option<&Sums>, reported: Option<&Vec<f64>>) -> Option<Self> {
         let observed = &load.observed;
         let in_use = load.in_use.as_ref()?;
         let (mut ratios, mut lengths, mut over) = (Vec::new(), Vec::new(), 0.0);
@@ -314,7 +314,7 @@ impl VcLoads {
         }
     }
 
-    /// What a reader must know of the finding where much of the load has no VC.
+    /// Caveat on the finding where much of the load has no VC; else empty.
     fn caveat(&self) -> String {
         match self.unknown_vc_gpu_time_share {
             Some(unknown) if unknown > CAVEAT_SHARE => {
@@ -414,7 +414,7 @@ mod tests {
         trace.jobs.push(job("3", "b", 1.0, 0, 0, 200));
         trace.capacity.push(quota("a", 8.0));
         trace.capacity.push(quota("b", 4.0));
-        let loads = VcLoads::of(&JobFacts::of(&trace)).unwrap();
+        let loads = VcLoads::of(&JobFacts::new(&trace)).unwrap();
         let [a, b] = loads.vcs.as_slice() else { panic!("two VCs") };
         assert_eq!((a.vc.as_str(), b.vc.as_str()), ("a", "b"));
         let spread = a.utilisation.unwrap();
@@ -436,7 +436,7 @@ mod tests {
             row.reported_util_ratio = reported;
             trace.activity.push(row);
         }
-        let loads = VcLoads::of(&JobFacts::of(&trace)).unwrap();
+        let loads = VcLoads::of(&JobFacts::new(&trace)).unwrap();
         let vc = loads.vcs.first().unwrap();
         assert_eq!((vc.reported_utilisation_mean, vc.reported_utilisation_samples), (Some(0.75), 2));
         // (1.5 + 0.5 + 0) / 3, uncapped.
@@ -454,7 +454,7 @@ mod tests {
         let mut other = job("2", "", 1.0, 0, 0, 100);
         other.vc = None;
         trace.jobs.push(other);
-        let loads = VcLoads::of(&JobFacts::of(&trace)).unwrap();
+        let loads = VcLoads::of(&JobFacts::new(&trace)).unwrap();
         let vc = loads.vcs.first().unwrap();
         assert_eq!((vc.utilisation, vc.mean_capacity_gpus, vc.gpus_in_use.mean), (None, None, 3.0));
         assert_eq!((loads.unknown_vc_jobs, loads.unknown_vc_gpu_time_share), (1, Some(0.25)));

@@ -26,7 +26,7 @@ use crate::stats::survival::KaplanMeier;
 const POINTS: usize = 160;
 /// VCs the report lists.
 const SHOWN: usize = 20;
-/// What to call jobs known to have GPUs.
+/// Label of jobs known to have GPUs.
 const GPU_JOBS: &str = "GPU jobs";
 /// Fewest waits a distribution is fitted to.
 const FEWEST: usize = 50;
@@ -74,10 +74,10 @@ pub struct WaitShare {
     pub mean_wait_s: f64,
 }
 
-/// How long jobs wait.
+/// Waits of jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Wait {
-    /// What wait means here.
+    /// Definition of a wait.
     pub definition: String,
     /// GPU jobs; `null` where the wait of none is known.
     pub gpu: Option<Waits>,
@@ -85,13 +85,13 @@ pub struct Wait {
     pub gpu_unknown: u64,
     /// All jobs.
     pub all: Waits,
-    /// By size class; classes in which no wait is known are in `without`.
+    /// Waits by size class; classes in which no wait is known are in `without`.
     pub by_size: Vec<Waits>,
     /// Size classes with jobs of which no wait is known.
     pub without: Vec<Unknown>,
-    /// By VC, most GPUs × wait first; of GPU jobs, unless `gpu` is `null`.
+    /// Waits by VC, most GPUs × wait first; of GPU jobs, unless `gpu` is `null`.
     pub by_vc: Vec<Waits>,
-    /// By how long the job then ran; of GPU jobs, unless `gpu` is `null`.
+    /// Waits by how long the job then ran; of GPU jobs, unless `gpu` is `null`.
     pub by_run: Vec<Waits>,
     /// Distribution over users of their mean wait, seconds; of GPU jobs, unless `gpu` is `null`.
     pub user_mean_s: Option<stats::quantile::Summary>,
@@ -104,7 +104,7 @@ pub struct Wait {
 }
 
 impl Waits {
-    fn of(facts: &JobFacts<'_>, class: &str, rows: impl Iterator<Item = usize>) -> Option<Self> {
+    fn new(facts: &JobFacts<'_>, class: &str, rows: impl Iterator<Item = usize>) -> Option<Self> {
         let (mut times, mut started) = (Vec::new(), Vec::new());
         let mut gpu_s = None;
         for job in rows {
@@ -133,7 +133,8 @@ impl Waits {
     }
 }
 
-/// How long a job that never started had been waiting: when it was cancelled, or at the end of the observation.
+/// Wait of a job that never started, seconds: until it was cancelled, or to the end of the
+/// observation.
 fn still_waiting_s(facts: &JobFacts<'_>, job: usize) -> Option<f64> {
     if let Some(waited) = facts.trace.jobs.waited_in_vain_s(job) {
         return Some(waited);
@@ -150,10 +151,10 @@ impl Topic for Wait {
     const TITLE: &'static str = "How long jobs wait";
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
-        let all = Waits::of(facts, "all jobs", 0..facts.len())
+        let all = Waits::new(facts, "all jobs", 0..facts.len())
             .ok_or("no job has a known wait: the source records no start times, or no submissions")?;
         let gpu_jobs = || (0..facts.len()).filter(|job| facts.is_gpu_job(*job));
-        let gpu = Waits::of(facts, GPU_JOBS, gpu_jobs());
+        let gpu = Waits::new(facts, GPU_JOBS, gpu_jobs());
         let gpu_known = gpu.as_ref().map_or(0, |gpu| gpu.started_s.count + gpu.waiting);
         let leading = |job: usize| gpu.is_none() || facts.is_gpu_job(job);
         let jobs = &facts.trace.jobs;
@@ -161,8 +162,8 @@ impl Topic for Wait {
         let classes = SizeClass::ALL.into_iter().map(|class| (class.name(), Some(class)));
         for (name, class) in classes.chain([("GPU count unknown", None)]) {
             let rows: Vec<usize> =
-                (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::of) == class).collect();
-            match Waits::of(facts, name, rows.iter().copied()) {
+                (0..facts.len()).filter(|job| facts.gpus(*job).map(SizeClass::new) == class).collect();
+            match Waits::new(facts, name, rows.iter().copied()) {
                 Some(waits) => by_size.push(waits),
                 None if rows.is_empty() => {}
                 None => without.push(Unknown { class: name.to_owned(), jobs: rows.len() as u64 }),
@@ -185,7 +186,7 @@ impl Topic for Wait {
             .enumerate()
             .filter_map(|(code, rows)| {
                 let name = jobs.vc.name(u32::try_from(code).ok()?)?;
-                Waits::of(facts, name, rows.iter().copied())
+                Waits::new(facts, name, rows.iter().copied())
             })
             .collect();
         by_vc.sort_by(|a, b| {
@@ -202,7 +203,7 @@ impl Topic for Wait {
         .filter_map(|(name, from, to)| {
             let rows = (0..facts.len()).filter(|job| leading(*job));
             let rows = rows.filter(|job| facts.run_s(*job).is_some_and(|run| run >= from && run < to));
-            Waits::of(facts, name, rows)
+            Waits::new(facts, name, rows)
         })
         .collect();
         let means: Vec<f64> = rows_of_user.iter().filter_map(stats::sum::mean).collect();
@@ -431,7 +432,7 @@ mod tests {
         for ix in 0..8 {
             trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 0, 10));
         }
-        let wait = Wait::of(&JobFacts::of(&trace)).unwrap();
+        let wait = Wait::of(&JobFacts::new(&trace)).unwrap();
         let gpu = wait.gpu.as_ref().unwrap();
         assert_eq!((gpu.started_s.count, gpu.started_s.p50, wait.all.started_s.p50), (2, 7_200.0, 0.0));
         // All figures that follow are of the two as well: one VC, one class of runs, too few for tenths.
@@ -454,7 +455,7 @@ mod tests {
         for ix in 0..3 {
             trace.jobs.push(job(&format!("c{ix}"), "x", 0.0, 0, 60 * ix, 600));
         }
-        let wait = Wait::of(&JobFacts::of(&trace)).unwrap();
+        let wait = Wait::of(&JobFacts::new(&trace)).unwrap();
         assert!(wait.gpu.is_none() && wait.by_vc.len() == 1);
         assert!(wait.section().finding.starts_with("Half of the jobs wait at most **1 min**"));
     }

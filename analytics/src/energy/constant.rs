@@ -1,4 +1,5 @@
-//! Constants that set figures of an audit: each with its value and where it is from, for the reader and for the manifest.
+//! Constants that set figures of an audit: each with its value and source, for the reader and for
+//! the manifest.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,18 +7,18 @@ use serde::{Deserialize, Serialize};
 /// A constant that sets a figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Constant {
-    /// Which.
+    /// Name of the constant.
     pub name: String,
-    /// Its value in words, with its unit.
+    /// Value in words, with its unit.
     pub value: String,
-    /// Where it is from, with the date of what was published.
+    /// Source, with its date of publication.
     pub source: String,
-    /// Whether it is no more than an assumption.
+    /// Whether the value is only an assumption.
     pub assumed: bool,
 }
 
 impl Constant {
-    /// One of them.
+    /// A constant with its value and source.
     pub fn new(name: impl Into<String>, value: impl Into<String>, source: impl Into<String>, assumed: bool) -> Self {
         Self { name: name.into(), value: value.into(), source: source.into(), assumed }
     }

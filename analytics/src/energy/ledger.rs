@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::constant::Constant;
 
-/// What energy was spent on.
+/// Purpose of energy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Use {
-    /// Above idle, by GPUs at work for a job.
+    /// Energy above idle, of GPUs at work for a job.
     Active,
-    /// Of GPUs at work for a job, where idle power is known between bounds only: what lies between them is work or idle power.
+    /// Energy of GPUs at work for a job between the bounds of their idle power: work or idle power.
     Unsplit,
     /// Idle power of GPUs that a job holds.
     IdleAllocated,
@@ -24,17 +24,17 @@ pub enum Use {
     NodeIdleAllocated,
     /// Idle power of whole nodes, by the part that nobody holds.
     NodeIdleUnallocated,
-    /// Of nodes beside their GPUs (CPUs, memory, fans, power supplies).
+    /// Energy of nodes beside their GPUs (CPUs, memory, fans, power supplies).
     Overhead,
     /// The meter less all parts.
     Residual,
 }
 
-/// How energy is known, best first.
+/// Origin of a figure of energy, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// From an energy counter.
+    /// Reading of an energy counter.
     Counter,
     /// Integrated power readings.
     Power,
@@ -45,14 +45,14 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Whether a device's own reading tells it, without a gap bridged.
+    /// Whether the energy comes from a device's own reading, without a gap bridged.
     #[must_use]
     pub fn is_read(self) -> bool {
         matches!(self, Self::Counter | Self::Power)
     }
 }
 
-/// From when to when.
+/// Time from the first to the last reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReadSpan {
     /// First moment, milliseconds since the epoch.
@@ -66,21 +66,21 @@ pub struct ReadSpan {
 pub struct EnergyEntry {
     /// Beginning of the hour, milliseconds since the epoch.
     pub hour_ms: i64,
-    /// What it was spent on.
+    /// Purpose of the energy.
     pub spent_on: Use,
-    /// Whose: user, VC (`None`: nobody's).
+    /// Owner: user and VC (`None`: nobody's).
     pub owner: Option<u32>,
-    /// How it is known.
+    /// Origin of the figure.
     pub basis: Basis,
     /// Joules.
     pub energy_j: f64,
-    /// At least, joules (idle power in gaps).
+    /// Lower bound, joules (idle power in gaps).
     pub lower_j: f64,
-    /// At most, joules (the most a device can draw in gaps).
+    /// Upper bound, joules (the most a device can draw in gaps).
     pub upper_j: f64,
 }
 
-/// Who energy is charged to.
+/// Owner that energy is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Owner {
     /// Virtual cluster, partition or queue.
@@ -94,17 +94,17 @@ pub struct Owner {
 pub struct JobEnergy {
     /// The job.
     pub job_key: String,
-    /// Whose.
+    /// Owner of the job.
     pub owner: Option<u32>,
-    /// Above idle, joules.
+    /// Energy above idle, joules.
     pub active_j: f64,
     /// Work or idle power, not told apart, joules.
     pub unsplit_j: f64,
     /// Idle power of the GPUs it held, or of its part of nodes whose GPUs have no readings, joules.
     pub idle_j: f64,
-    /// Its share of overhead, joules.
+    /// Share of nodes' overhead, joules.
     pub overhead_j: f64,
-    /// Of all these what a model gave and no reading, joules.
+    /// Part of the sum that a model supplies, joules.
     pub modelled_j: f64,
     /// GPU time it held within the audited window, seconds × GPUs.
     pub gpu_s: f64,
@@ -121,13 +121,13 @@ pub struct EnergyLedger {
     pub to_ms: i64,
     /// Owners that entries point to.
     pub owners: Vec<Owner>,
-    /// By hour, use, owner, basis.
+    /// Energy by hour, use, owner and basis.
     pub entries: Vec<EnergyEntry>,
-    /// By job.
+    /// Energy by job.
     pub jobs: Vec<JobEnergy>,
-    /// What whole-node meters read, joules; `None` without meters, and where some nodes have none.
+    /// Energy of whole-node meters, joules; `None` without meters, and where some nodes have none.
     pub metered_j: Option<f64>,
-    /// What a model fills of these meters' gaps, joules.
+    /// Energy that a model fills in for these meters' gaps, joules.
     pub filled_j: f64,
     /// Sum of all entries, joules: equal to `metered_j` and `filled_j` together where all nodes have meters.
     pub total_j: f64,
@@ -143,6 +143,6 @@ pub struct EnergyLedger {
     pub allocated_gpu_hours: f64,
     /// Constants that set figures.
     pub constants: Vec<Constant>,
-    /// What a reader must know, one sentence each.
+    /// Caveats, one sentence each.
     pub notes: Vec<String>,
 }

@@ -46,7 +46,7 @@ const LEAST_ON_W: f64 = 1.0;
 /// No GPU draws more, watts: readings beyond are none.
 pub const GPU_MOST_W: f64 = 10_000.0;
 
-/// What the user says of a GPU type.
+/// Power of a GPU type, as stated by the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Given {
     /// Power when idle, watts.
@@ -58,7 +58,7 @@ pub struct Given {
 /// Readings of one GPU type, gathered for a fit.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// By percent of utilisation: readings, milliwatts.
+    /// Readings and milliwatts by percent of utilisation.
     bins: Vec<(u64, u64)>,
     readings: u64,
     mw: u64,
@@ -137,9 +137,9 @@ impl Tally {
 /// Idle power: known, where both ends are the same, or bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdlePower {
-    /// At least, watts.
+    /// Lower bound, watts.
     pub least_w: f64,
-    /// At most, watts; infinite where nothing is known.
+    /// Upper bound, watts; infinite where nothing is known.
     pub most_w: f64,
 }
 
@@ -156,13 +156,13 @@ impl IdlePower {
         Self { least_w: watts, most_w: watts }
     }
 
-    /// Its value where it is known, watts.
+    /// The idle power where it is known, watts.
     #[must_use]
     pub fn value(self) -> Option<f64> {
         (self.least_w == self.most_w).then_some(self.least_w)
     }
 
-    /// Its value, or the middle of its bounds; `None` without an upper bound.
+    /// The idle power, or the middle of its bounds; `None` without an upper bound.
     #[must_use]
     pub fn middle(self) -> Option<f64> {
         self.most_w.is_finite().then_some(f64::midpoint(self.least_w, self.most_w))
@@ -190,17 +190,17 @@ pub struct PowerModel {
     pub mean_w: Option<f64>,
     /// Watts at 0 %, 1 % … 100 % utilisation.
     pub curve: Option<Vec<f64>>,
-    /// What idle power and upper bound rest on, in words.
+    /// Source of idle power and upper bound, in words.
     pub source: String,
     /// The two as constants, with their sources.
     pub constants: Vec<Constant>,
 }
 
 impl PowerModel {
-    /// What is known of a type from its readings, the user and the table. `assumed_util` stands for the utilisation of working
-    /// GPUs where no reading tells their power.
+    /// Fits a type's model to its readings, the user's figures and the table. `assumed_util`
+    /// replaces the utilisation of working GPUs where no reading tells their power.
     #[must_use]
-    pub fn of(gpu_type: Option<&str>, tally: &Tally, given: Option<Given>, assumed_util: Option<f64>) -> Self {
+    pub fn new(gpu_type: Option<&str>, tally: &Tally, given: Option<Given>, assumed_util: Option<f64>) -> Self {
         let given = given.unwrap_or_default();
         let rated = gpu_type.and_then(rating_of);
         let known: u64 = tally.bins.iter().map(|(count, _)| count).sum();
@@ -361,7 +361,7 @@ pub fn isotonic(points: &[(f64, f64)]) -> Vec<f64> {
 pub struct PowerModels {
     /// Names of types, `None` first.
     pub names: Vec<Option<String>>,
-    /// Their models.
+    /// Models of these types.
     pub models: Vec<PowerModel>,
 }
 
@@ -378,7 +378,7 @@ impl PowerModels {
         let none = std::iter::once((&None, tallies.get(&None).unwrap_or(&unknown)));
         for (name, tally) in none.chain(tallies.iter().filter(|(name, _)| name.is_some())) {
             let stated = name.as_deref().and_then(|name| given.get(name)).or_else(|| given.get("*")).copied();
-            models.models.push(PowerModel::of(name.as_deref(), tally, stated, assumed_util));
+            models.models.push(PowerModel::new(name.as_deref(), tally, stated, assumed_util));
             models.names.push(name.clone());
         }
         models
@@ -410,19 +410,19 @@ mod tests {
         // An hour at 600 W and 95 %: the H100's idle power is not published. Between (600 - 0.95 · 700) / 0.05, below 0, and 600 W.
         let mut tally = Tally::default();
         (0..60).for_each(|_| tally.add(600.0, Some(0.95)));
-        let model = PowerModel::of(Some("NVIDIA H100 80GB HBM3"), &tally, None, None);
+        let model = PowerModel::new(Some("NVIDIA H100 80GB HBM3"), &tally, None, None);
         assert_eq!((model.idle, model.idle.value()), (IdlePower { least_w: 0.0, most_w: 600.0 }, None));
         assert!(model.source.contains("idle unknown, between 0 and 600 W"), "{}", model.source);
         // The A100's is, whatever the readings of busy ones.
-        let model = PowerModel::of(Some("A100"), &tally, None, None);
+        let model = PowerModel::new(Some("A100"), &tally, None, None);
         assert_eq!((model.idle.value(), model.most_w), (Some(60.0), Some(600.0)));
         // Two readings at idle are too few; three are not, however many there are in all.
         let mut tally = Tally::default();
         [300.0, 310.0].iter().for_each(|watts| tally.add(*watts, Some(0.9)));
         [70.0, 72.0].iter().for_each(|watts| tally.add(*watts, Some(0.0)));
-        assert_eq!(PowerModel::of(None, &tally, None, None).idle.most_w, 70.0);
+        assert_eq!(PowerModel::new(None, &tally, None, None).idle.most_w, 70.0);
         tally.add(74.0, Some(0.01));
-        assert_eq!(PowerModel::of(None, &tally, None, None).idle, IdlePower::known(72.0));
+        assert_eq!(PowerModel::new(None, &tally, None, None).idle, IdlePower::known(72.0));
     }
 
     #[test]
@@ -431,11 +431,11 @@ mod tests {
         let mut tally = Tally::default();
         (0..5).for_each(|_| tally.add(100.0, Some(0.05)));
         let given = Given { idle_w: None, tdp_w: Some(400.0) };
-        let model = PowerModel::of(Some("X"), &tally, Some(given), None);
+        let model = PowerModel::new(Some("X"), &tally, Some(given), None);
         assert!((model.idle.least_w - 80.0 / 0.95).abs() < 1e-9 && model.idle.most_w == 100.0, "{:?}", model.idle);
         // Without any power: at 3.7 % between 70 W and 70 + 0.037 · 630 W, and not half of the way to 700 W.
         let given = Given { idle_w: Some(70.0), tdp_w: Some(700.0) };
-        let model = PowerModel::of(Some("X"), &Tally::default(), Some(given), None);
+        let model = PowerModel::new(Some("X"), &Tally::default(), Some(given), None);
         assert!((model.at(0.037).unwrap() - 93.31).abs() < 1e-9 && model.at_most(0.037) == model.at(0.037));
     }
 
@@ -443,11 +443,11 @@ mod tests {
     fn a_devices_own_readings_raise_its_upper_bound() {
         let mut tally = Tally::default();
         tally.add(480.25, None);
-        let model = PowerModel::of(Some("NVIDIA A100-SXM4-80GB"), &tally, None, None);
+        let model = PowerModel::new(Some("NVIDIA A100-SXM4-80GB"), &tally, None, None);
         assert_eq!(model.most_w, Some(480.25));
         assert!(model.source.contains("above its TDP of 400 W"), "{}", model.source);
         // Of a type that no table has it is no more than what was read.
-        let model = PowerModel::of(Some("A100X"), &tally, None, None);
+        let model = PowerModel::new(Some("A100X"), &tally, None, None);
         assert!(model.source.contains("no such type") && model.source.contains("it may draw more"), "{}", model.source);
         assert!(model.constants.iter().any(|constant| constant.assumed), "{:?}", model.constants);
     }
@@ -461,7 +461,7 @@ mod tests {
             tally.add(-1.0, Some(0.5));
             tally.add(f64::NAN, None);
         }
-        let model = PowerModel::of(Some("A100"), &tally, None, None);
+        let model = PowerModel::new(Some("A100"), &tally, None, None);
         assert_eq!(
             (model.idle.value(), model.most_w, model.busy_w, model.mean_w),
             (Some(60.0), Some(400.0), Some(200.0), Some(130.0))
@@ -476,14 +476,14 @@ mod tests {
 
     #[test]
     fn nothing_is_assumed_of_an_unknown_type() {
-        let model = PowerModel::of(Some("X"), &Tally::default(), None, Some(0.5));
+        let model = PowerModel::new(Some("X"), &Tally::default(), None, Some(0.5));
         assert_eq!(
             (model.idle.value(), model.most_w, model.in_state(Some(true)), model.at(0.5)),
             (None, None, None, None)
         );
         let given = Given { idle_w: Some(50.0), tdp_w: Some(250.0) };
         // 50 + (250 - 50) · 0.3.
-        let model = PowerModel::of(None, &Tally::default(), Some(given), Some(0.3));
+        let model = PowerModel::new(None, &Tally::default(), Some(given), Some(0.3));
         assert_eq!(
             (model.in_state(Some(true)), model.in_state(Some(false)), model.in_state(None)),
             (Some(110.0), Some(50.0), Some(150.0))

@@ -7,7 +7,7 @@
 //!
 //! O(models) for a name. Worked numbers: `NVIDIA A100-SXM4-80GB` is the A100, form SXM4, 80 GB: 400 W. `NVIDIA A100X` is unknown.
 
-/// Where a figure is from.
+/// Source of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// A publication, and its date or the day on which it was read.
@@ -17,7 +17,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// In words, with the date.
+    /// Source in words, with the date.
     #[must_use]
     pub fn words(self) -> String {
         match self {
@@ -26,14 +26,14 @@ impl Source {
         }
     }
 
-    /// Whether it is no more than an assumption.
+    /// Whether the figure is only an assumption.
     #[must_use]
     pub fn is_assumed(self) -> bool {
         matches!(self, Self::Assumed(_))
     }
 }
 
-/// What is known of a GPU model without telemetry.
+/// Power of a GPU model without telemetry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rating {
     /// The model's name, small letters and digits.
@@ -44,7 +44,7 @@ pub struct Rating {
     pub gb: Option<u32>,
     /// Thermal design power (highest sustained board power), watts.
     pub tdp_w: f64,
-    /// Where that is from.
+    /// Source of the TDP.
     pub tdp_source: Source,
     /// Power when idle, watts, and where that is from.
     pub idle: Option<(f64, Source)>,
@@ -52,7 +52,7 @@ pub struct Rating {
 
 const READ: &str = "read 2026-11-21";
 const RECALLED: Source = Source::Assumed("recalled, not checked against a data sheet");
-/// Only sold as a card.
+/// Forms of a model that is only sold as a card.
 const CARD: &[&str] = &["", "pcie"];
 /// Idle power of the A100 SXM4. The lowest quarter of the published distribution lies between 57 and 66 W.
 const ACME: Option<(f64, Source)> = Some((
@@ -72,7 +72,7 @@ const fn idling(rating: Rating, idle: Option<(f64, Source)>) -> Rating {
     Rating { idle, ..rating }
 }
 
-/// All of them; the first that fits a name is taken.
+/// Table of models; the first that fits a name is taken.
 pub const RATINGS: &[Rating] = &[
     rating(
         "gb300",
@@ -250,7 +250,7 @@ struct Name {
 
 fn taken_apart(name: &str) -> Name {
     let name = name.to_ascii_lowercase();
-    let mut found = Name::default();
+    let mut result = Name::default();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).peekable();
     while let Some(word) = words.next() {
         // What follows is the slice of the board, and not the board.
@@ -262,21 +262,21 @@ fn taken_apart(name: &str) -> Name {
         let is_unit = |unit: &str| ["g", "gb", "gi", "gib"].contains(&unit);
         let number = if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse::<u32>().ok() } else { None };
         if let Some(number) = number.filter(|_| is_unit(unit)) {
-            found.gb = Some(number);
+            result.gb = Some(number);
         } else if let Some(number) =
             number.filter(|_| unit.is_empty() && words.peek().is_some_and(|next| is_unit(next)))
         {
-            found.gb = Some(number);
+            result.gb = Some(number);
             words.next();
         } else if word.starts_with("sxm") || word == "nvl" || word == "oam" {
-            word.clone_into(&mut found.form);
+            word.clone_into(&mut result.form);
         } else if word.starts_with("pcie") {
-            "pcie".clone_into(&mut found.form);
+            "pcie".clone_into(&mut result.form);
         } else if !VOID.contains(&word) {
-            found.model.push_str(word);
+            result.model.push_str(word);
         }
     }
-    found
+    result
 }
 
 /// The published rating of a GPU model; `None` if the table does not hold just this model and form.

@@ -134,12 +134,14 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
     let held: Vec<&str> = COLUMNS.into_iter().filter(|name| files.iter().any(|file| file.holds(name))).collect();
     let empty = Trace::default();
     let trace = beside.unwrap_or(&empty);
+    let (options, cut) = options.within(beside, files.iter().filter_map(|file| file.span));
+    let options = &options;
     let mut counts = Readings::default();
-    let mut fleet = Fleet::of(beside, options, &mut counts);
+    let mut fleet = Fleet::new(beside, options, &mut counts);
     let mut models = fit(&files, &held, trace, options)?;
     let all = files.iter().filter_map(|file| file.span).reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
     let span = fleet.window(trace, all);
-    let mut claims = Claims::of(trace, span, held.contains(&"job_key"));
+    let mut claims = Claims::new(trace, span, held.contains(&"job_key"));
     let types = node_types(trace);
     let wraps = options.wraps();
     let mut shards: Vec<Shard> = (0..SHARDS).map(|_| Shard::new(fleet.by_node())).collect();
@@ -177,6 +179,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
         counts.merge(&shard.counts);
         sink.merge(shard.sink);
     }
+    fleet.notes.extend(cut);
     fleet.share_meters(beside, &models, &mut claims);
     fleet.unread(trace, &models, &claims, &base, &mut sink, &mut counts);
     conclude(beside, &claims, &models, sink, fleet, options, counts)
@@ -225,16 +228,16 @@ fn tally(
     let (kind_names, node_names, gpu_names) = (values(&kinds), values(&nodes), values(&gpus));
     let (kinds, nodes, gpus) = (Column::keys(&kinds), Column::keys(&nodes), Column::keys(&gpus));
     // By key of the type, or of the node where the type is unknown; `None` for neither.
-    let mut found: BTreeMap<(Option<i32>, Option<i32>), Tally> = BTreeMap::new();
+    let mut result: BTreeMap<(Option<i32>, Option<i32>), Tally> = BTreeMap::new();
     let cut: Vec<bool> = gpu_names.iter().map(|name| name.is_some_and(is_instance)).collect();
     for row in 0..batch.num_rows() {
         let Some(watts) = power.get(row) else { continue };
         let kind = kinds.get(row);
         let node = if kind.is_none() && !types.is_empty() { nodes.get(row) } else { None };
         let instance = gpus.get(row).and_then(|key| cut.get(key as usize)).is_some_and(|cut| *cut);
-        found.entry((kind, node)).or_default().add(watts, util.get(row).filter(|_| !instance));
+        result.entry((kind, node)).or_default().add(watts, util.get(row).filter(|_| !instance));
     }
-    for ((kind, node), tally) in found {
+    for ((kind, node), tally) in result {
         let stated = kind.and_then(|key| value(&kind_names, key));
         let name = stated.or_else(|| types.get(value(&node_names, node?)?).copied());
         tallies.entry(name.map(str::to_owned)).or_default().merge(&tally);
@@ -360,7 +363,7 @@ impl TableFile {
         Ok(Pieces { reader, path: self.path.clone() })
     }
 
-    /// What the Parquet library does; it panics on some damaged files.
+    /// Runs a read of the Parquet library, which panics on some damaged files.
     fn sound<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         storage::guarded(read).unwrap_or_else(|| Err(unreadable(&self.path, None)))
     }
@@ -399,7 +402,7 @@ impl Feed<'_> {
         if let Some(open) = &mut self.open {
             let batches: Vec<RecordBatch> = open.take(WAVE).collect::<Result<_>>()?;
             if !batches.is_empty() {
-                return batches.into_par_iter().map(|batch| Piece::of(&batch)).collect();
+                return batches.into_par_iter().map(|batch| Piece::new(&batch)).collect();
             }
             self.open = None;
         }
@@ -423,7 +426,7 @@ impl Feed<'_> {
         let pieces: Vec<Vec<Piece>> = units
             .into_par_iter()
             .map(|(file, group)| {
-                file.read(group, self.columns, None)?.map(|batch| file.sound(|| Piece::of(&batch?))).collect()
+                file.read(group, self.columns, None)?.map(|batch| file.sound(|| Piece::new(&batch?))).collect()
             })
             .collect::<Result<_>>()?;
         let pieces: Vec<Piece> = pieces.into_iter().flatten().collect();
@@ -437,7 +440,7 @@ impl Feed<'_> {
 struct Dealt {
     /// Hash of its device's names.
     key: u64,
-    /// Its place in the piece.
+    /// Row within the piece.
     place: u32,
     /// Key of the job it names, -1 for none.
     job: i32,
@@ -457,7 +460,7 @@ struct Piece {
     counts: Readings,
     /// Hash of each node's name.
     node_hashes: Vec<u64>,
-    /// What names stand for.
+    /// Numbers of the named nodes.
     node_numbers: Vec<u32>,
     no_node: u32,
     kind_places: Vec<u32>,
@@ -465,7 +468,7 @@ struct Piece {
 }
 
 impl Piece {
-    fn of(batch: &RecordBatch) -> Result<Self> {
+    fn new(batch: &RecordBatch) -> Result<Self> {
         let text = |name| words(TABLE, batch.column_by_name(name));
         let real = |name| reals(TABLE, batch.column_by_name(name));
         let (nodes, gpus, kinds, jobs) = (text("node")?, text("gpu")?, text("gpu_type")?, text("job_key")?);
@@ -568,7 +571,7 @@ impl Piece {
                         if !models.names.iter().flatten().any(|known| known == name) {
                             // A type that none of the rows had to which models were fitted.
                             let given = options.power.get(name).or_else(|| options.power.get("*")).copied();
-                            models.models.push(PowerModel::of(
+                            models.models.push(PowerModel::new(
                                 Some(name),
                                 &Tally::default(),
                                 given,
@@ -596,7 +599,7 @@ impl Piece {
     }
 }
 
-/// What names stand for, by their hash.
+/// Numbers and claims of names, by the hash of the name.
 #[derive(Default)]
 struct Names {
     nodes: HashMap<u64, u32, Plain>,
@@ -651,7 +654,7 @@ fn shard_of(key: u64) -> usize {
     (key >> 59) as usize % SHARDS
 }
 
-/// What all shards look things up in.
+/// Read-only data that all shards use.
 struct Known<'k> {
     claims: &'k Claims,
     models: &'k PowerModels,
@@ -664,7 +667,8 @@ impl Known<'_> {
     fn setting(&self, device: &Device) -> Setting<'_> {
         Setting {
             model: self.models.models.get(device.model as usize),
-            holding: self.claims.held(device.holding),
+            holding: self.claims.held(Some(device.holding)),
+            named: self.claims.by_name(),
             ..self.base
         }
     }
@@ -675,14 +679,15 @@ struct Device {
     series: Series,
     reorder: Reorder,
     model: u32,
-    holding: Option<u32>,
+    holding: u32,
     span: Option<(i64, i64)>,
 }
 
 /// Some of the devices.
 struct Shard {
     devices: Vec<Device>,
-    /// Of each device its key, and the device whose row came after its row last time. Apart, as every row needs them.
+    /// Key of each device, and the device whose row came after its row last time. Kept apart, as
+    /// every row needs them.
     keys: Vec<(u64, u32)>,
     index: HashMap<u64, u32, Plain>,
     last: u32,
@@ -822,7 +827,7 @@ impl Device {
             series: Series::new(number(&piece.nodes, &piece.node_numbers).unwrap_or(piece.no_node)),
             reorder: Reorder::new(),
             model: kind.or_else(listed).unwrap_or(0),
-            holding: known.claims.holding(node.as_deref(), gpu.as_deref().map(board)),
+            holding: known.claims.unread(node.as_deref(), gpu.as_deref().map(board)),
             span: None,
         }
     }

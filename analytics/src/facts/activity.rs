@@ -1,4 +1,5 @@
-//! What a source itself counted over time: in use, waiting and there in all, of its cluster and of its VCs.
+//! A source's own counts over time: in use, waiting and there in all, of its cluster and of its
+//! VCs.
 //!
 //! Of two counts of one moment the first is kept. The pool is the cluster's own series where there is one, else the sum of the
 //! VCs at each moment at which one was counted, over the time in which all were.
@@ -16,7 +17,7 @@ use crate::trace::Trace;
 /// Counts of one name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
-    /// In order of time.
+    /// Counts in order of time.
     pub list: Vec<Count>,
     /// Whether any says what waits.
     pub counts_pending: bool,
@@ -39,7 +40,7 @@ pub fn spacing(times: impl IntoIterator<Item = i64>) -> Option<i64> {
 }
 
 impl Counts {
-    /// When the last count ceases to hold: after the median time between counts.
+    /// Moment at which the last count ceases to hold: after the median time between counts.
     pub fn end(&self) -> i64 {
         self.list.last().map_or(0, |last| last.ts.saturating_add(self.spacing()))
     }
@@ -53,47 +54,48 @@ impl Counts {
 /// The activity series of a trace in one unit.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Activity {
-    /// By VC.
+    /// Counts by VC.
     pub vcs: BTreeMap<String, Counts>,
-    /// By name of the cluster; more than one only where the source names several.
+    /// Counts by name of the cluster; more than one only where the source names several.
     pub clusters: BTreeMap<String, Counts>,
 }
 
 impl Activity {
-    /// Of `trace`, by what each row of its activity series counts: in use, waiting, there.
-    pub fn of(trace: &Trace, counted: impl Fn(usize) -> Option<[Option<f64>; 3]>) -> Self {
+    /// Collects the activity series of `trace`; `counted` returns a row's in use, waiting and
+    /// there.
+    pub fn new(trace: &Trace, counted: impl Fn(usize) -> Option<[Option<f64>; 3]>) -> Self {
         let table = &trace.activity;
-        let mut found = Self::default();
+        let mut result = Self::default();
         for row in 0..table.len() {
             let (Some(ts), Some(scope)) = (table.ts.get(row), table.scope.get(row)) else { continue };
             let Some([Some(used), pending, total]) = counted(row) else { continue };
             if used.is_nan() || used < 0.0 {
                 continue;
             }
-            let of_scope = if scope == "cluster" { &mut found.clusters } else { &mut found.vcs };
+            let of_scope = if scope == "cluster" { &mut result.clusters } else { &mut result.vcs };
             let counts = of_scope.entry(table.name.get(row).unwrap_or("cluster").to_owned()).or_default();
             counts.counts_pending |= pending.is_some();
             counts.counts_total |= total.is_some();
             counts.list.push(Count { ts, used, pending, total });
         }
-        for counts in found.vcs.values_mut().chain(found.clusters.values_mut()) {
+        for counts in result.vcs.values_mut().chain(result.clusters.values_mut()) {
             // Stable: of two counts of one moment the first is kept.
             counts.list.sort_by_key(|count| count.ts);
             counts.list.dedup_by_key(|count| count.ts);
         }
-        found
+        result
     }
 
     /// GPUs: as counted.
     pub fn gpus(trace: &Trace) -> Self {
         let table = &trace.activity;
-        Self::of(trace, |row| Some([gpus_in_use(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row)]))
+        Self::new(trace, |row| Some([gpus_in_use(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row)]))
     }
 
     /// Nodes: as counted, without what waits.
     pub fn nodes(trace: &Trace) -> Self {
         let table = &trace.activity;
-        Self::of(trace, |row| Some([table.nodes_active.get(row), None, table.nodes_total.get(row)]))
+        Self::new(trace, |row| Some([table.nodes_active.get(row), None, table.nodes_total.get(row)]))
     }
 
     /// The sum of the VCs where the cluster has no series of its own and there are several, and how many counts lie outside of
@@ -106,8 +108,8 @@ impl Activity {
     /// idle.
     pub fn outages(&self) -> Outages {
         match (self.clusters.values().next(), self.pool()) {
-            (Some(counts), _) => Outages::of(&counts.list, counts.end()),
-            (None, Some((counts, _))) => Outages::of(&counts.list, counts.end()),
+            (Some(counts), _) => Outages::new(&counts.list, counts.end()),
+            (None, Some((counts, _))) => Outages::new(&counts.list, counts.end()),
             (None, None) => Outages::default(),
         }
     }
@@ -163,11 +165,11 @@ mod tests {
         for (vc, ts, used) in [("a", 0, 3.0), ("a", 60, 5.0), ("b", 30, 4.0), ("b", 60, 1.0), ("b", 60, 9.0)] {
             trace.activity.push(sample(vc, ts, 8.0, used, 0.0));
         }
-        let found = Activity::gpus(&trace);
-        let (pool, outside) = found.pool().unwrap_or_default();
+        let result = Activity::gpus(&trace);
+        let (pool, outside) = result.pool().unwrap_or_default();
         let counts: Vec<_> = pool.list.iter().map(|count| (count.ts, count.used, count.total)).collect();
         assert_eq!(counts, [(30_000, 7.0, Some(16.0)), (60_000, 6.0, Some(16.0))]);
         assert_eq!((outside, pool.end(), spacing([0, 10, 30])), (1, 90_000, Some(20)));
-        assert_eq!(found.outages(), Outages::default());
+        assert_eq!(result.outages(), Outages::default());
     }
 }

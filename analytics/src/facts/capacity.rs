@@ -1,5 +1,5 @@
-//! How many GPUs there were, when, and in which VC: from the capacity table, else from the activity series, else from
-//! the inventory.
+//! Number of GPUs over time and by VC: from the capacity table, else from the activity series, else
+//! from the inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,23 +27,23 @@ pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
 /// GPUs there were over time.
 #[derive(Debug)]
 pub struct Capacity {
-    /// Of the cluster.
+    /// GPUs of the cluster.
     pub cluster: Steps,
-    /// Of each VC, by name; empty where only the cluster's is known.
+    /// GPUs of each VC, by name; empty where only the cluster's are known.
     pub by_vc: BTreeMap<String, Steps>,
-    /// Where the figures come from, in words.
+    /// Origin of the figures, in words.
     pub how: String,
 }
 
 impl Capacity {
     /// The capacity `trace` records, `None` if it records none. `to` is the end of the observation, at which open
     /// intervals end. O(n log n).
-    pub fn of(trace: &Trace, from: i64, to: i64) -> Option<Self> {
+    pub fn new(trace: &Trace, from: i64, to: i64) -> Option<Self> {
         Self::of_table(trace, from, to).or_else(|| Self::of_activity(trace)).or_else(|| Self::of_nodes(trace, from, to))
     }
 
-    /// What is assumed of how many GPUs or nodes there were, a sentence; `None` where the trace records it over time, or not
-    /// at all. For every answer that rests on it.
+    /// Sentence on what is assumed of the number of GPUs or nodes; `None` where the trace records
+    /// it over time, or not at all. For every answer that rests on it.
     pub fn assumption(trace: &Trace) -> Option<String> {
         if let Some(others) = Self::of_other_vcs(trace) {
             return Some(format!(
@@ -51,7 +51,7 @@ impl Capacity {
                 names(&others, NAMED)
             ));
         }
-        match Outrun::of(trace) {
+        match Outrun::new(trace) {
             Some(outrun) if outrun.is_of_another_time() => return Some(another_time(trace, &outrun)),
             Some(outrun) if outrun.later_share > TOLD_LATER => {
                 return Some(format!(
@@ -89,9 +89,11 @@ impl Capacity {
         })
     }
 
-    /// That the recorded sizes are of [another time](Outrun::is_of_another_time) than most of the jobs, a sentence with dates; `None` where they are not. A plan that rests on them begins with it.
+    /// Sentence, with dates, saying that the recorded sizes are of [another
+    /// time](Outrun::is_of_another_time) than most of the jobs; `None` where they are not. A plan
+    /// that rests on them begins with it.
     pub fn of_another_time(trace: &Trace) -> Option<String> {
-        Outrun::of(trace).filter(Outrun::is_of_another_time).map(|outrun| another_time(trace, &outrun))
+        Outrun::new(trace).filter(Outrun::is_of_another_time).map(|outrun| another_time(trace, &outrun))
     }
 
     /// VCs that jobs name, if the capacity of all others is to be left out: a source may hold the jobs of some VCs and the GPUs of all, and where
@@ -122,12 +124,13 @@ impl Capacity {
         (are_others && !recorded.is_empty()).then(|| recorded.into_iter().collect())
     }
 
-    /// As [`Capacity::of`], of the [VCs with jobs](Capacity::vcs_with_jobs) alone, where capacity is known by VC and these are fewer than all. `how` says so.
+    /// Capacity of the [VCs with jobs](Capacity::vcs_with_jobs) alone, where it is known by VC and
+    /// these are fewer than all, else [`Capacity::new`]. `how` says so.
     pub(crate) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
         if Self::of_other_vcs(facts.trace).is_some() {
             return None;
         }
-        let mut capacity = Self::of(facts.trace, from, to)?;
+        let mut capacity = Self::new(facts.trace, from, to)?;
         let Some(named) = Self::vcs_with_jobs(facts) else { return Some(capacity) };
         let all = capacity.by_vc.len();
         let known = capacity.by_vc.keys().filter(|vc| named.contains(vc.as_str())).count();
@@ -146,7 +149,7 @@ impl Capacity {
         let mut by_vc: BTreeMap<String, Vec<(i64, i64, f64)>> = BTreeMap::new();
         let mut cluster = Vec::new();
         let mut dated = false;
-        let of_another_time = Outrun::of(trace).is_some_and(|outrun| outrun.is_of_another_time());
+        let of_another_time = Outrun::new(trace).is_some_and(|outrun| outrun.is_of_another_time());
         for (ix, held) in sizes::held(trace).into_iter().enumerate() {
             let up = table.state.get(ix).is_none_or(|state| state == "up");
             let (Some(gpus), true) = (table.gpus.get(ix).and_then(gpu_count), up) else { continue };
@@ -206,7 +209,7 @@ impl Capacity {
     }
 }
 
-/// That sizes are of another time than most of the jobs.
+/// Sentence saying that sizes are of another time than most of the jobs.
 fn another_time(trace: &Trace, outrun: &Outrun) -> String {
     format!(
         "**The recorded sizes are of another time than the jobs**: {}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same.",
@@ -214,7 +217,7 @@ fn another_time(trace: &Trace, outrun: &Outrun) -> String {
     )
 }
 
-/// When sizes end and jobs come.
+/// Words for when sizes end and jobs come.
 fn told(trace: &Trace, outrun: &Outrun) -> String {
     let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
     let day = |ms: i64| zone.show(ms).chars().take(10).collect::<String>();
@@ -284,7 +287,8 @@ mod tests {
         assert!(said(&trace).starts_with("1 of 2 capacities are recorded without a date"), "{}", said(&trace));
     }
 
-    /// Found by a newcomer: a folder of two clusters had the GPUs of both, and the jobs of one used a few percent of them.
+    /// Capacity of VCs without jobs is not taken for that of the jobs, as it once was in a folder
+    /// of two clusters.
     #[test]
     fn capacity_of_other_vcs_alone_is_not_that_of_the_jobs() {
         let mut trace = Trace::default();
@@ -292,25 +296,26 @@ mod tests {
         trace.capacity.push(quota("earth/a", 8.0));
         trace.capacity.push(quota("venus/a", 8.0));
         assert_eq!(Capacity::of_other_vcs(&trace), Some(vec!["earth/a", "venus/a"]));
-        assert!(Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).is_none());
+        assert!(Capacity::of_jobs(&JobFacts::new(&trace), 0, 100_000).is_none());
         let said = Capacity::assumption(&trace).unwrap();
         assert!(said.contains("(earth/a, venus/a)") && said.ends_with("is not known."), "{said}");
         // One VC of the jobs, or a size of the whole cluster, is of these jobs.
         trace.capacity.push(quota("a", 16.0));
         assert_eq!(Capacity::of_other_vcs(&trace), None);
-        assert_eq!(Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).unwrap().cluster.at(0), 16.0);
+        assert_eq!(Capacity::of_jobs(&JobFacts::new(&trace), 0, 100_000).unwrap().cluster.at(0), 16.0);
     }
 
     #[test]
     fn a_capacity_without_a_date_holds_at_all_times() {
         let mut trace = Trace::default();
         trace.capacity.push(CapacityRow { from: None, ..quota("a", 8.0) });
-        let capacity = Capacity::of(&trace, 1_000, 5_000).unwrap();
+        let capacity = Capacity::new(&trace, 1_000, 5_000).unwrap();
         assert_eq!((capacity.cluster.at(1_000), capacity.cluster.at(5_000), capacity.by_vc.len()), (8.0, 8.0, 1));
         assert!(capacity.how.ends_with("taken to be the same at all times"), "{}", capacity.how);
     }
 
-    /// Found by a newcomer: a size file whose last day was months before the first job was taken for today's sizes, without a word, or for 0 GPUs.
+    /// Sizes that end months before the first job are carried on with a note; they were once taken
+    /// for today's sizes, or for 0 GPUs.
     #[test]
     fn sizes_of_before_the_first_job_are_carried_on_and_told() {
         const DAY_S: i64 = 86_400;
@@ -326,7 +331,7 @@ mod tests {
         let said = Capacity::assumption(&trace).unwrap();
         assert!(said.contains("the last is of 1970-01-20, and the first job of 1970-04-11"), "{said}");
         let window = (100 * DAY_S * 1000, 101 * DAY_S * 1000);
-        let capacity = Capacity::of(&trace, window.0, window.1).unwrap();
+        let capacity = Capacity::new(&trace, window.0, window.1).unwrap();
         assert_eq!((capacity.cluster.at(window.0), capacity.by_vc["a"].at(window.1)), (16.0, 16.0));
         assert!(capacity.how.contains("of before most of the jobs"), "{}", capacity.how);
         // One that holds when the jobs come is of their time.
@@ -334,7 +339,7 @@ mod tests {
         assert_eq!(Capacity::of_another_time(&trace), None);
     }
 
-    /// Found by a reviewer: GPUs of no VC were left out with those of VCs without jobs.
+    /// GPUs of no VC are kept; they were once left out with those of VCs without jobs.
     #[test]
     fn gpus_of_no_vc_stay_where_vcs_without_jobs_are_left_out() {
         let mut trace = Trace::default();
@@ -342,7 +347,7 @@ mod tests {
         trace.capacity.push(quota("a", 8.0));
         trace.capacity.push(quota("b", 32.0));
         trace.capacity.push(CapacityRow { scope: Some("cluster".into()), ..quota("all", 60.0) });
-        let capacity = Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).unwrap();
+        let capacity = Capacity::of_jobs(&JobFacts::new(&trace), 0, 100_000).unwrap();
         // Of 60, 32 are b's and 20 nobody's.
         assert_eq!((capacity.cluster.at(0), capacity.by_vc.len()), (28.0, 1));
     }
@@ -353,7 +358,7 @@ mod tests {
         for (vc, ts) in [("a", 0), ("a", 60), ("a", 120), ("a", 180), ("b", 0), ("b", 60)] {
             trace.activity.push(sample(vc, ts, 8.0, 1.0, 0.0));
         }
-        let capacity = Capacity::of(&trace, 0, 240_000).unwrap();
+        let capacity = Capacity::new(&trace, 0, 240_000).unwrap();
         // b's last sample holds for a minute: 16 GPUs until 120 s, 8 until 240 s, none after.
         let at = |second: i64| capacity.cluster.at(second * 1_000);
         assert_eq!((at(119), at(120), at(239), at(240)), (16.0, 8.0, 8.0, 0.0));
@@ -365,7 +370,7 @@ mod tests {
         trace.jobs.push(job("1", "a", 4.0, 0, 0, 100));
         trace.capacity.push(quota("a", 8.0));
         trace.capacity.push(quota("b", 32.0));
-        let of = |trace: &Trace| Capacity::of_jobs(&JobFacts::of(trace), 0, 100_000).unwrap();
+        let of = |trace: &Trace| Capacity::of_jobs(&JobFacts::new(trace), 0, 100_000).unwrap();
         let capacity = of(&trace);
         assert_eq!((capacity.cluster.at(0), capacity.by_vc.len()), (8.0, 1));
         assert!(capacity.how.ends_with("of the 1 of 2 VCs that have jobs in the source"), "{}", capacity.how);

@@ -39,13 +39,13 @@ struct FactColumn {
     value: Value,
 }
 
-/// How the value of a job is found, and thereby what the column holds.
+/// Type of a column, with the function that finds a job's value.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Text(fn(&JobFacts<'_>, usize) -> Option<&'static str>),
     Num(fn(&JobFacts<'_>, usize) -> Option<f64>),
     Flag(fn(&JobFacts<'_>, usize) -> Option<bool>),
-    /// From the local calendar of its submission, where hours are true.
+    /// Hour of the local calendar of the job's submission, where hours are true.
     Hour(fn(LocalTime) -> i64),
     /// A calendar day, from the local calendar of its submission, where dates are true.
     Day(fn(LocalTime) -> i64),
@@ -78,7 +78,7 @@ const ADDED: [FactColumn; 14] = [
     column(
         "size_class",
         "Class of its GPUs: `0`, `<1`, `1`, `2-4`, `5-8` or `>8`.",
-        Value::Text(|facts, job| facts.gpus(job).map(|gpus| SizeClass::of(gpus).id())),
+        Value::Text(|facts, job| facts.gpus(job).map(|gpus| SizeClass::new(gpus).id())),
     ),
     column("wait_s", "From submission to the first start, seconds.", Value::Num(|facts, job| facts.wait_s(job))),
     column("jct_s", "Job completion time, seconds: wait plus run of a job that ended.", Value::Num(jct_s)),
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_worked_number_holds_and_what_is_unknown_stays_so() {
         let trace = trace();
-        let batch = batch(&JobFacts::of(&trace), 0, 2).unwrap();
+        let batch = batch(&JobFacts::new(&trace), 0, 2).unwrap();
         let num = |name: &str| {
             let column = batch.column_by_name(name).unwrap().as_primitive::<Float64Type>().clone();
             column.iter().collect::<Vec<_>>()

@@ -7,7 +7,7 @@
 
 pub use super::slot::Slot;
 
-/// What is counted.
+/// Unit of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -20,9 +20,9 @@ pub enum Unit {
 /// Demand of one VC, pool or cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Of what: a VC's or cluster's name.
+    /// Name of the VC or cluster.
     pub name: String,
-    /// What is counted.
+    /// Unit of the counts.
     pub unit: Unit,
     /// Whether `pending` is known.
     pub counts_pending: bool,
@@ -32,14 +32,15 @@ pub struct Series {
     pub slot_ms: i64,
     /// IANA name of the zone whose clock people there live by.
     pub zone: String,
-    /// In order of time, without a gap.
+    /// Slots in order of time, without a gap.
     pub slots: Vec<Slot>,
 }
 
-/// What is known when a decision for slot `self.slots.len()` is made: all slots before it, nothing of it or after it.
+/// Information available for a decision on slot `self.slots.len()`: all slots before it, nothing of
+/// it or after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// What does not change: unit, clock.
+    /// The series, for its unit and clock.
     pub series: &'a Series,
     /// The slots that have ended.
     pub slots: &'a [Slot],
@@ -51,7 +52,7 @@ impl Series {
         self.start_ms + self.slot_ms * i64::try_from(at).unwrap_or(i64::MAX / self.slot_ms.max(1))
     }
 
-    /// What is known before slot `at` begins.
+    /// Returns the information available before slot `at` begins.
     pub fn before(&self, at: usize) -> Seen<'_> {
         Seen { series: self, slots: self.slots.get(..at).unwrap_or(&self.slots) }
     }

@@ -1,4 +1,5 @@
-//! What everything above needs of a job, derived once from the tables: GPUs, run time, wait, GPU time, state, intervals.
+//! Facts of each job, derived once from the tables: GPUs, run time, wait, GPU time, state,
+//! intervals.
 //!
 //! Definitions, which the report prints:
 //! * **GPUs** of a job: those given; where the source does not say, those asked for. 0 is a CPU job, unknown is neither.
@@ -13,6 +14,7 @@
 //! Worked number: 8 GPUs for 1,800 s are 14,400 GPU-seconds, 4 GPU-hours. Suspended for another 900 s: 6 GPU-hours.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use super::occupancy::Steps;
 use crate::schema::{JobState, Table, gpu_count};
@@ -33,6 +35,15 @@ pub struct Stretch {
     pub gpus: f64,
 }
 
+/// GPU utilisation of a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct JobUtilisation {
+    /// Share of its run in which a kernel ran.
+    pub(crate) ratio: f64,
+    /// Whether `ratio` is the mean of the job's readings, and not the source's figure.
+    pub(crate) is_sampled: bool,
+}
+
 /// Derived columns of the jobs table, one entry a job.
 #[derive(Debug)]
 pub struct JobFacts<'t> {
@@ -50,11 +61,12 @@ pub struct JobFacts<'t> {
     pub wait_s: Vec<Option<f64>>,
     /// State.
     pub state: Vec<JobState>,
-    /// When GPUs were held.
+    /// Intervals in which jobs held GPUs.
     pub stretches: Vec<Stretch>,
     /// The observation: from the first to the last moment any job record names, ms; where the jobs were chosen by a time, that time.
     pub window: Option<(i64, i64)>,
-    /// Its end, ms: what has not ended by then runs, or waits, until then. Where the jobs were chosen by a time, the end of the whole record.
+    /// End of the observation, ms: jobs that have not ended by then run, or wait, until then. Where
+    /// the jobs were chosen by a time, the end of the whole record.
     pub record_end: Option<i64>,
     /// Jobs whose run is the source's own figure.
     pub reported_runs: usize,
@@ -62,11 +74,13 @@ pub struct JobFacts<'t> {
     pub assumed_starts: usize,
     /// GPU time of those jobs, GPU-seconds.
     pub assumed_gpu_s: f64,
+    /// GPU utilisation, once a description has computed it.
+    pub(crate) utilisation: OnceLock<Vec<Option<JobUtilisation>>>,
 }
 
 impl<'t> JobFacts<'t> {
     /// Derives the facts of all jobs. O(jobs + attempts).
-    pub fn of(trace: &'t Trace) -> Self {
+    pub fn new(trace: &'t Trace) -> Self {
         let jobs = &trace.jobs;
         let rows = jobs.len();
         let submitted = trace.selected.as_ref().and_then(|selected| selected.submitted);
@@ -88,6 +102,7 @@ impl<'t> JobFacts<'t> {
             reported_runs: 0,
             assumed_starts: 0,
             assumed_gpu_s: 0.0,
+            utilisation: OnceLock::new(),
         };
         for ix in 0..rows {
             let gpus =
@@ -162,11 +177,7 @@ impl<'t> JobFacts<'t> {
             let run = self.run_s.get(job).copied().flatten();
             let Some(gpus) = self.gpus.get(job).copied().flatten() else { continue };
             let start = jobs.start.get(job);
-            let end = jobs.end.get(job).or_else(|| {
-                let from = start.or_else(|| jobs.submit.get(job))?;
-                Some(later(from, run? + self.suspended_s(job)))
-            });
-            let Some(end) = end else { continue };
+            let Some(end) = self.end_ms(job) else { continue };
             if let Some(start) = start {
                 self.stretches.push(Stretch { job, start, end, gpus });
             } else if let (Some(submit), Some(run)) = (jobs.submit.get(job), run) {
@@ -205,6 +216,16 @@ impl<'t> JobFacts<'t> {
     /// Time a job was suspended within its attempts, seconds; 0 where the source says nothing of it.
     pub fn suspended_s(&self, job: usize) -> f64 {
         self.trace.jobs.suspended_s.get(job).and_then(length_s).unwrap_or(0.0)
+    }
+
+    /// Returns the end of a job, ms; where it is not recorded, its start (else its submission) plus
+    /// run and suspension.
+    pub fn end_ms(&self, job: usize) -> Option<i64> {
+        let jobs = &self.trace.jobs;
+        jobs.end.get(job).or_else(|| {
+            let from = jobs.start.get(job).or_else(|| jobs.submit.get(job))?;
+            Some(later(from, self.run_s(job)? + self.suspended_s(job)))
+        })
     }
 
     /// GPU time of a job in GPU-seconds, `None` if its GPUs or run are unknown.
@@ -252,8 +273,8 @@ impl<'t> JobFacts<'t> {
         Steps::of_intervals(self.stretches.iter().filter(|stretch| keep(stretch.job)).map(|s| (s.start, s.end, s.gpus)))
     }
 
-    /// When a job waited: from its submission to its start (or the end of the observation, if it was still waiting
-    /// then), ms. `None` without a known wait.
+    /// Interval in which a job waited, ms: from its submission to its start (or the end of the
+    /// observation, if it was still waiting then). `None` without a known wait.
     pub fn waiting_interval(&self, job: usize) -> Option<(i64, i64)> {
         let jobs = &self.trace.jobs;
         let submit = jobs.submit.get(job)?;
@@ -266,7 +287,8 @@ impl<'t> JobFacts<'t> {
         Some((submit, until))
     }
 
-    /// What waits over time: `amount(job)` during [`JobFacts::waiting_interval`].
+    /// Sum of `amount(job)` over waiting jobs, over time: each counts during
+    /// [`JobFacts::waiting_interval`].
     pub fn waiting(&self, amount: impl Fn(usize) -> Option<f64>) -> Steps {
         Steps::of_intervals((0..self.len()).filter_map(|job| {
             let (submit, until) = self.waiting_interval(job)?;
@@ -368,7 +390,7 @@ mod tests {
                 ..AttemptRow::default()
             });
         }
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         assert_eq!(facts.run_s, [Some(90.0), Some(60.0), Some(5.0), Some(30.0), Some(25.0)]);
         assert_eq!(facts.wait_s, [Some(10.0), Some(39.0), None, Some(1.0), Some(5.0)]);
         assert_eq!(facts.censored, [false, true, false, false, true]);

@@ -1,5 +1,5 @@
-//! What each VC had, used and waited for over time, for the topics that compare VCs: from the jobs, or from an activity
-//! series. It draws no conclusions; those are in `vc` and `pool`.
+//! Capacity, use and pending demand of each VC over time, for the topics that compare VCs: from the
+//! jobs, or from an activity series. Conclusions are drawn in `vc` and `pool`.
 //!
 //! From jobs: GPUs in use are those of the stretches in which jobs of the VC held GPUs, GPUs pending those of its jobs from
 //! submission to start, capacity is what the trace records for the VC of that name. From an activity series: the columns as
@@ -28,7 +28,7 @@ use crate::trace::Trace;
 /// Share of the jobs whose wait may be unknown before pending GPUs are.
 const MOST_UNKNOWN_WAITS: f64 = 0.1;
 
-/// What the figures of a VC were derived from.
+/// Origin of a VC's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadSource {
@@ -43,7 +43,7 @@ pub enum LoadSource {
 pub(crate) struct VcLoad {
     /// Name.
     pub name: String,
-    /// Its span, less the outages of the whole cluster.
+    /// Span of the VC, less the outages of the whole cluster.
     pub observed: Observed,
     /// GPUs in use.
     pub in_use: Option<Steps>,
@@ -73,7 +73,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of values, each held for so long; `None` if there is no time.
+    /// Spread of values, each held for so long; `None` if there is no time.
     pub(crate) fn of(values: &[f64], lengths: &[f64]) -> Option<Self> {
         let quantiles = crate::stats::quantile::weighted_quantiles(values, lengths, &[0.05, 0.25, 0.5, 0.75, 0.95]);
         let &[Some(p5), Some(p25), Some(p50), Some(p75), Some(p95)] = quantiles.as_slice() else { return None };
@@ -82,7 +82,7 @@ impl Spread {
         Some(Self { mean: crate::stats::share(area.value(), time.value())?, p5, p25, p50, p75, p95 })
     }
 
-    /// Of a quantity over time.
+    /// Spread of a quantity over time.
     pub(crate) fn of_steps(steps: &Steps, observed: &Observed) -> Option<Self> {
         let (mut values, mut lengths) = (Vec::new(), Vec::new());
         for (start, end, value) in observed.stretches(steps) {
@@ -107,8 +107,8 @@ pub struct JobCounts {
 }
 
 impl JobCounts {
-    /// Of all jobs for which `keep` holds. O(jobs + stretches).
-    pub fn of(facts: &JobFacts<'_>, keep: impl Fn(usize) -> bool) -> Self {
+    /// Counts of all jobs for which `keep` holds. O(jobs + stretches).
+    pub fn new(facts: &JobFacts<'_>, keep: impl Fn(usize) -> bool) -> Self {
         let vc = &facts.trace.jobs.vc;
         let mut held: BTreeMap<Option<u32>, Vec<CountInterval>> = BTreeMap::new();
         for stretch in facts.stretches.iter().filter(|stretch| keep(stretch.job)) {
@@ -134,8 +134,8 @@ pub(crate) fn of_jobs(facts: &JobFacts<'_>) -> Vec<VcLoad> {
     let vc = &facts.trace.jobs.vc;
     let named: BTreeSet<u32> =
         (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).filter_map(|job| vc.code(job)).collect();
-    let mut counts = JobCounts::of(facts, |job| vc.code(job).is_some());
-    let mut capacity = Capacity::of(facts.trace, from, to).map(|capacity| capacity.by_vc).unwrap_or_default();
+    let mut counts = JobCounts::new(facts, |job| vc.code(job).is_some());
+    let mut capacity = Capacity::new(facts.trace, from, to).map(|capacity| capacity.by_vc).unwrap_or_default();
     let mut loads: Vec<VcLoad> = named
         .into_iter()
         .filter_map(|code| {
@@ -188,7 +188,7 @@ pub(crate) fn of_activity(trace: &Trace) -> Vec<VcLoad> {
     loads
 }
 
-/// What remains of `all` less `part` over [from, to); 0 from `to` on.
+/// Returns `all` less `part` over [from, to); 0 from `to` on.
 fn difference(all: &Steps, part: &Steps, from: i64, to: i64) -> Steps {
     let mut samples = Vec::new();
     walk(&[all, part], from, to, |start, _, values| {
@@ -225,7 +225,7 @@ mod tests {
         trace.jobs.push(job("2", "a", 4.0, 0, 50, 100));
         trace.jobs.push(job("3", "b", 1.0, 0, 0, 100));
         trace.capacity.push(quota("a", 8.0));
-        let loads = of_jobs(&JobFacts::of(&trace));
+        let loads = of_jobs(&JobFacts::new(&trace));
         let [a, b] = loads.as_slice() else { panic!("two VCs, not {}", loads.len()) };
         let idle = a.idle.as_ref().unwrap();
         // 8 - 6 = 2, then 8 - 10 = -2.
@@ -236,6 +236,6 @@ mod tests {
         let mut unknown = job("4", "b", 1.0, 0, 0, 100);
         (unknown.start, unknown.run_s) = (None, None);
         trace.jobs.push(unknown);
-        assert!(of_jobs(&JobFacts::of(&trace)).iter().all(|load| load.pending.is_none()));
+        assert!(of_jobs(&JobFacts::new(&trace)).iter().all(|load| load.pending.is_none()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a trace holds, derived once, for everything above: descriptions, audits, predictors and planners start from these
+//! Facts of a trace, derived once: descriptions, audits, predictors and planners start from these
 //! and draw their own conclusions.
 //!
 //! | module | holds |
@@ -18,6 +18,7 @@
 //! | [`demand`] | demand for nodes or GPUs as slots of equal length, and what of it is known before a moment |
 //! | [`samples`] | GPU samples as readings, each with the job that held the GPU |
 //! | [`telemetry`] | readings of GPUs that one job held alone |
+//! | [`work`] | jobs of one user and one name, as tries at the same work |
 //!
 //! Worked number: a job of 8 GPUs from 0 s to 1,800 s in a VC of 16 is 14,400 GPU-seconds ([`job`]), half of the VC's
 //! capacity while it runs ([`load`]), and one of the class of 5 to 8 GPUs ([`size`]).
@@ -39,6 +40,7 @@ pub mod size;
 pub mod sizes;
 pub mod slot;
 pub mod telemetry;
+pub mod work;
 
 pub use capacity::{Capacity, MOST_LEFT_OUT};
 pub use job::{JobFacts, Stretch};

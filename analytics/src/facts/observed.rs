@@ -19,7 +19,7 @@ pub(crate) struct Observed {
     pub from: i64,
     /// End (exclusive), ms.
     pub to: i64,
-    /// What is left of it, in order of time.
+    /// Parts outside outages, in order of time.
     parts: Vec<(i64, i64)>,
 }
 
@@ -45,12 +45,12 @@ impl Observed {
         if parts.is_empty() { Self::whole(from, to) } else { Self { from, to, parts } }
     }
 
-    /// What is observed: `(from, to)`, in order of time.
+    /// Parts of the span outside outages, `(from, to)`, in order of time.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         self.parts.iter().copied()
     }
 
-    /// How long was observed, ms.
+    /// Observed time, ms.
     pub(crate) fn length(&self) -> i64 {
         self.parts().map(|(from, to)| to - from).sum()
     }
@@ -81,7 +81,7 @@ impl Observed {
         self.parts().flat_map(|(from, to)| steps.stretches(from, to))
     }
 
-    /// As [`walk`].
+    /// Calls [`walk`] on each observed part.
     pub(crate) fn walk(&self, quantities: &[&Steps], mut visit: impl FnMut(i64, i64, &[f64])) {
         for (from, to) in self.parts() {
             walk(quantities, from, to, &mut visit);

@@ -1,4 +1,4 @@
-//! How much of something is in use at each moment: an exact sweep over half-open intervals.
+//! Amount in use at each moment: an exact sweep over half-open intervals.
 //!
 //! A job that runs from `start` to `end` counts at every moment t with start ≤ t < end, so a job that ends when another
 //! starts never counts twice (counting both ends, as some published analyses do, biases use upwards). Amounts are added
@@ -191,7 +191,7 @@ pub fn walk(quantities: &[&Steps], from: i64, to: i64, mut visit: impl FnMut(i64
     }
 }
 
-/// What a quantity has beyond another over a time [from, to), never below zero. O(steps of both).
+/// Returns `all` less `part` over [from, to), never below zero. O(steps of both).
 pub fn beyond(all: &Steps, part: &Steps, (from, to): (i64, i64)) -> Steps {
     let mut left = Vec::new();
     walk(&[all, part], from, to, |start, end, values| {

@@ -20,14 +20,14 @@ pub const BUSY: f64 = 0.2;
 /// Longest time for which a cluster that falls to zero is taken to be off or miscounted, and not idle, ms: two days.
 pub const LONGEST_MS: i64 = 2 * DAY_MS;
 
-/// What was counted at a moment.
+/// Counts at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Count {
-    /// When, ms.
+    /// Moment, ms.
     pub ts: i64,
     /// Nodes or GPUs in use.
     pub used: f64,
-    /// Those that waiting jobs ask for; `None` where that was not counted.
+    /// Nodes or GPUs that waiting jobs ask for; `None` where that was not counted.
     pub pending: Option<f64>,
     /// Nodes or GPUs there were; `None` where that was not counted: the most in use so far stands for it.
     pub total: Option<f64>,
@@ -44,8 +44,8 @@ pub struct Outages {
 
 impl Outages {
     /// The outages of `counts`, which are in order of time; the last sample holds until `end`.
-    pub fn of(counts: &[Count], end: i64) -> Self {
-        let mut found = Self::default();
+    pub fn new(counts: &[Count], end: i64) -> Self {
+        let mut result = Self::default();
         let (mut most, mut before, mut since) = (0f64, 0f64, None);
         for (ix, count) in counts.iter().enumerate() {
             most = most.max(count.used);
@@ -54,18 +54,18 @@ impl Outages {
                 since = None;
             } else if since.is_none() && before >= BUSY {
                 since = Some(count.ts);
-                found.stretches.push((count.ts, count.ts));
+                result.stretches.push((count.ts, count.ts));
             }
-            match (since, found.stretches.last_mut()) {
+            match (since, result.stretches.last_mut()) {
                 (Some(since), Some(stretch)) if count.ts - since < LONGEST_MS => {
-                    found.samples += 1;
+                    result.samples += 1;
                     let next = counts.get(ix + 1).map_or(end, |next| next.ts).max(count.ts + 1);
                     stretch.1 = next.min(since.saturating_add(LONGEST_MS));
                 }
                 _ => before = share,
             }
         }
-        found
+        result
     }
 
     /// Whether a moment lies in an outage.
@@ -87,26 +87,26 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let found = Outages::of(&counts(&[3.0, 0.0, 0.0, 4.0], Some(10.0)), 4 * HOUR);
-        assert_eq!((found.stretches.as_slice(), found.samples), ([(HOUR, 3 * HOUR)].as_slice(), 2));
-        assert_eq!([0, HOUR, 3 * HOUR - 1, 3 * HOUR].map(|ts| found.contains(ts)), [false, true, true, false]);
+        let result = Outages::new(&counts(&[3.0, 0.0, 0.0, 4.0], Some(10.0)), 4 * HOUR);
+        assert_eq!((result.stretches.as_slice(), result.samples), ([(HOUR, 3 * HOUR)].as_slice(), 2));
+        assert_eq!([0, HOUR, 3 * HOUR - 1, 3 * HOUR].map(|ts| result.contains(ts)), [false, true, true, false]);
         // Without totals, the most in use so far stands for them: 3 of 3, then nothing.
-        assert_eq!(Outages::of(&counts(&[3.0, 0.0, 0.0, 4.0], None), 4 * HOUR), found);
+        assert_eq!(Outages::new(&counts(&[3.0, 0.0, 0.0, 4.0], None), 4 * HOUR), result);
     }
 
     #[test]
     fn a_cluster_that_was_nearly_idle_before_is_idle() {
         // 1 of 10 is below a fifth, so what follows is no fall from a busy cluster.
-        assert_eq!(Outages::of(&counts(&[3.0, 1.0, 0.0, 0.0, 4.0], Some(10.0)), 5 * HOUR), Outages::default());
+        assert_eq!(Outages::new(&counts(&[3.0, 1.0, 0.0, 0.0, 4.0], Some(10.0)), 5 * HOUR), Outages::default());
     }
 
     #[test]
     fn an_outage_ends_with_the_record_or_after_two_days() {
         let mut used = vec![5.0];
         used.extend([0.0; 60]);
-        let found = Outages::of(&counts(&used, Some(10.0)), 61 * HOUR);
+        let result = Outages::new(&counts(&used, Some(10.0)), 61 * HOUR);
         // Zero from 1 h on: two days of it are an outage, the last twelve hours are not.
-        assert_eq!((found.stretches.as_slice(), found.samples), ([(HOUR, 49 * HOUR)].as_slice(), 48));
-        assert_eq!(Outages::of(&counts(&[5.0, 0.0], Some(10.0)), 2 * HOUR).stretches, [(HOUR, 2 * HOUR)]);
+        assert_eq!((result.stretches.as_slice(), result.samples), ([(HOUR, 49 * HOUR)].as_slice(), 48));
+        assert_eq!(Outages::new(&counts(&[5.0, 0.0], Some(10.0)), 2 * HOUR).stretches, [(HOUR, 2 * HOUR)]);
     }
 }

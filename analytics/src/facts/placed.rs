@@ -1,5 +1,5 @@
-//! Which node held how many GPUs of which job when, and the free GPUs of the nodes at any moment. The topics `fragment`
-//! and `locality` rest on it.
+//! GPUs of each job on each node over time, and the free GPUs of the nodes at any moment. The
+//! topics `fragment` and `locality` rest on it.
 //!
 //! A placement lasts as long as its attempt, or its job where the source has no attempts. Where the source does not say
 //! how a job's GPUs are spread over its nodes, the rest is spread evenly, and such jobs are counted. The inventory is taken
@@ -87,11 +87,11 @@ struct Row {
 }
 
 impl Placements {
-    /// Reads them from the trace.
+    /// Reads the placements from the trace.
     ///
     /// # Errors
     /// In one line what the source lacks.
-    pub(crate) fn of(facts: &JobFacts<'_>) -> Result<Self, String> {
+    pub(crate) fn new(facts: &JobFacts<'_>) -> Result<Self, String> {
         let trace = facts.trace;
         if trace.placements.is_empty() {
             return Err("the source does not name the nodes that jobs ran on".to_owned());
@@ -301,14 +301,14 @@ pub(crate) struct Sweep<'p> {
     placements: &'p Placements,
     next: usize,
     used: Vec<i64>,
-    /// Of all nodes.
+    /// Free GPUs of all nodes.
     pub cluster: FreeNodes,
-    /// Of the nodes bound to each VC.
+    /// Free GPUs of the nodes bound to each VC.
     pub pools: Vec<FreeNodes>,
 }
 
 impl Sweep<'_> {
-    /// When something changes next, ms.
+    /// Moment of the next change, ms.
     pub(crate) fn next_change(&self) -> Option<i64> {
         self.placements.changes.get(self.next).map(|(time, _, _)| *time)
     }
@@ -376,9 +376,9 @@ mod tests {
         trace.placements.push(second);
         trace.nodes.push(node("n1", 8.0));
         trace.nodes.push(node("n2", 8.0));
-        let placements = Placements::of(&JobFacts::of(&trace)).unwrap();
+        let placements = Placements::new(&JobFacts::new(&trace)).unwrap();
         assert_eq!((placements.placed_share, placements.even_splits), (1.0, 1));
-        assert_eq!(nodes_of_jobs(&JobFacts::of(&trace)), [1]);
+        assert_eq!(nodes_of_jobs(&JobFacts::new(&trace)), [1]);
         let mut sweep = placements.sweep();
         let mut seen = Vec::new();
         for time in [0, 10_000, 20_000, 40_000] {
@@ -394,9 +394,9 @@ mod tests {
         trace.jobs.push(job("a", "v", 4.0, 0, 0, 10));
         trace.jobs.push(job("b", "v", 1.0, 0, 0, 10));
         trace.placements.push(place("a", "n1", Some(4.0)));
-        assert!(Placements::of(&JobFacts::of(&trace)).unwrap_err().contains("inventory"));
+        assert!(Placements::new(&JobFacts::new(&trace)).unwrap_err().contains("inventory"));
         trace.nodes.push(node("n1", 8.0));
         // 4 of 5 GPUs are placed.
-        assert!(Placements::of(&JobFacts::of(&trace)).unwrap_err().contains("80.0 %"));
+        assert!(Placements::new(&JobFacts::new(&trace)).unwrap_err().contains("80.0 %"));
     }
 }

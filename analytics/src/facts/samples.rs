@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::job::JobFacts;
 use crate::schema::{GpuSampleTable, Label, Numbers, Table, device};
 
-/// Who held a GPU at a moment.
+/// Holder of a GPU at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// The source does not tell.
@@ -41,15 +41,15 @@ impl Holder {
     }
 }
 
-/// How holders were found.
+/// Source of the holders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HolderSource {
     /// Samples name their job.
     Samples,
-    /// From placements and the times of attempts.
+    /// Holders follow from placements and the times of attempts.
     Placements,
-    /// Not at all.
+    /// Holders are unknown.
     Unknown,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Readings<'t> {
     placed: Placed,
     /// Whole GPUs (node and GPU) of which instances are sampled too: jobs hold the instances.
     cut: BTreeSet<(Option<u32>, u32)>,
-    /// How holders were found.
+    /// Source of the holders.
     pub(crate) source: HolderSource,
 }
 
@@ -83,15 +83,15 @@ pub(crate) struct Gpu<'r> {
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'r> {
     rows: &'r [u32],
-    /// When, ms.
+    /// Moment, ms.
     pub(crate) ts: Option<i64>,
-    /// Who held the GPU.
+    /// Holder of the GPU.
     pub(crate) holder: Holder,
 }
 
 impl<'t> Readings<'t> {
     /// Sorts the samples; `None` if there are none.
-    pub(crate) fn of(facts: &JobFacts<'t>) -> Option<Self> {
+    pub(crate) fn new(facts: &JobFacts<'t>) -> Option<Self> {
         let samples = &facts.trace.gpu_samples;
         if samples.is_empty() {
             return None;
@@ -101,7 +101,7 @@ impl<'t> Readings<'t> {
         // Stable: rows of one moment stay as they were read.
         order.sort_by_key(|ix| (key(samples, *ix), samples.ts.get(*ix as usize)));
         let named = if samples.job_key.is_all_unknown() { Vec::new() } else { named(facts, &samples.job_key) };
-        let placed = if named.is_empty() { Placed::of(facts) } else { Placed::default() };
+        let placed = if named.is_empty() { Placed::new(facts) } else { Placed::default() };
         let source = match (named.is_empty(), placed.nodes.is_empty()) {
             (false, _) => HolderSource::Samples,
             (true, false) => HolderSource::Placements,
@@ -152,7 +152,7 @@ impl<'r> Gpu<'r> {
         Some((self.key.0, device::board(name)))
     }
 
-    /// Its node; `None` if unknown.
+    /// Name of the node; `None` if unknown.
     pub(crate) fn node(&self) -> Option<&'r str> {
         self.readings.samples.node.name(self.key.0?)
     }
@@ -162,17 +162,17 @@ impl<'r> Gpu<'r> {
         device::profile(self.name()?)
     }
 
-    /// Its name; `None` if unknown.
+    /// Name of the GPU; `None` if unknown.
     pub(crate) fn name(&self) -> Option<&'r str> {
         self.readings.samples.gpu.name(self.key.1?)
     }
 
-    /// Whether it is an instance of a GPU that is cut into several.
+    /// Whether the GPU is an instance of one that is cut into several.
     pub(crate) fn is_instance(&self) -> bool {
         self.name().is_some_and(device::is_instance)
     }
 
-    /// Its readings in order of time.
+    /// Readings of the GPU in order of time.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Reading<'r>> {
         let readings = self.readings;
         let ts = |ix: u32| readings.samples.ts.get(ix as usize);
@@ -181,12 +181,12 @@ impl<'r> Gpu<'r> {
 }
 
 impl Reading<'_> {
-    /// Its value in `column`, `None` if no row of the moment has one.
+    /// Value of the reading in `column`, `None` if no row of the moment has one.
     pub(crate) fn value(&self, column: &Numbers<f64>) -> Option<f64> {
         self.rows.iter().find_map(|ix| column.get(*ix as usize))
     }
 
-    /// Its text in `column`, `None` if no row of the moment has one.
+    /// Text of the reading in `column`, `None` if no row of the moment has one.
     pub(crate) fn text<'c>(&self, column: &'c Label) -> Option<&'c str> {
         self.rows.iter().find_map(|ix| column.get(*ix as usize))
     }
@@ -234,10 +234,10 @@ fn named(facts: &JobFacts<'_>, label: &Label) -> Vec<Holder> {
         .collect()
 }
 
-/// Who held each GPU when, from placements.
+/// Holders of each GPU over time, from placements.
 #[derive(Default)]
 struct Placed {
-    /// For node and GPU, from when who held it, in order of time.
+    /// Moments and the holders that begin there, in order of time, by node and GPU.
     steps: HashMap<(u32, u32), Vec<(i64, Holder)>>,
     /// Nodes on which jobs are placed by GPU.
     nodes: BTreeSet<u32>,
@@ -245,7 +245,7 @@ struct Placed {
 }
 
 impl Placed {
-    fn of(facts: &JobFacts<'_>) -> Self {
+    fn new(facts: &JobFacts<'_>) -> Self {
         let trace = facts.trace;
         let (placements, attempts, samples) = (&trace.placements, &trace.attempts, &trace.gpu_samples);
         let mut placed = Self { window: facts.window, ..Self::default() };
@@ -349,7 +349,7 @@ mod tests {
     }
 
     fn holders(trace: &Trace) -> Vec<(Option<i64>, Holder)> {
-        Readings::of(&JobFacts::of(trace))
+        Readings::new(&JobFacts::new(trace))
             .map(|readings| readings.all().map(|reading| (reading.ts, reading.holder)).collect())
             .unwrap_or_default()
     }
@@ -372,8 +372,8 @@ mod tests {
                 (Some(3), Holder::Nobody)
             ]
         );
-        let facts = JobFacts::of(&trace);
-        let first = Readings::of(&facts);
+        let facts = JobFacts::new(&trace);
+        let first = Readings::new(&facts);
         let first = first.iter().flat_map(Readings::all).next();
         let samples = &trace.gpu_samples;
         let both = first.map(|reading| (reading.value(&samples.util_ratio), reading.value(&samples.power_w)));
@@ -438,8 +438,8 @@ mod tests {
         sample(&mut trace, 0, "0", Some(0.5), None);
         sample(&mut trace, 0, "0/1g.10gb:1", Some(0.5), Some("x"));
         sample(&mut trace, 0, "1", Some(0.0), None);
-        let found: Vec<Holder> = holders(&trace).into_iter().map(|(_, holder)| holder).collect();
-        assert_eq!(found, [Holder::Unknown, Holder::Unlisted, Holder::Nobody]);
+        let result: Vec<Holder> = holders(&trace).into_iter().map(|(_, holder)| holder).collect();
+        assert_eq!(result, [Holder::Unknown, Holder::Unlisted, Holder::Nobody]);
     }
 
     #[test]

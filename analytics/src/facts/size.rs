@@ -32,7 +32,7 @@ impl SizeClass {
     pub const ALL: [Self; 6] = [Self::Cpu, Self::Fraction, Self::One, Self::Few, Self::Node, Self::Many];
 
     /// The class of a job with `gpus` GPUs.
-    pub fn of(gpus: f64) -> Self {
+    pub fn new(gpus: f64) -> Self {
         if gpus <= 0.0 {
             Self::Cpu
         } else if gpus < 1.0 {

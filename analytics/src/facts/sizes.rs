@@ -1,4 +1,5 @@
-//! When a recorded size of a VC, or of the cluster, holds: one definition for descriptions, plans, replays and cluster files.
+//! Validity of recorded sizes of VCs and of the cluster: one definition for descriptions, plans,
+//! replays and cluster files.
 //!
 //! A table of sizes is a record like any other, with a beginning and an end, and what it does not tell of a day is no word on that day:
 //!
@@ -18,22 +19,22 @@ use crate::trace::Trace;
 /// Share of the jobs that have to come while sizes are recorded for these to be of their time: half.
 const OF_THEIR_TIME: f64 = 0.5;
 
-/// When a size holds.
+/// Time in which a size holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Held {
-    /// From here on, milliseconds since the epoch; `None`: from the beginning.
+    /// Beginning, milliseconds since the epoch; `None`: from the beginning of the record.
     pub since: Option<i64>,
-    /// Up to here; `None`: to the end.
+    /// End, milliseconds since the epoch; `None`: to the end of the record.
     pub until: Option<i64>,
 }
 
 impl Held {
-    /// Whether it holds at a moment.
+    /// Whether the size holds at a moment.
     pub fn at(&self, ms: i64) -> bool {
         self.since.is_none_or(|since| since <= ms) && self.until.is_none_or(|until| ms < until)
     }
 
-    /// The same between two ends of a record.
+    /// Returns the time between two ends of a record.
     pub fn within(&self, from: i64, to: i64) -> (i64, i64) {
         (self.since.unwrap_or(from), self.until.unwrap_or(to))
     }
@@ -47,7 +48,7 @@ struct Came<'t> {
 }
 
 impl<'t> Came<'t> {
-    fn of(trace: &'t Trace) -> Self {
+    fn new(trace: &'t Trace) -> Self {
         let jobs = &trace.jobs;
         let mut came = Self::default();
         for job in 0..jobs.len() {
@@ -81,17 +82,18 @@ fn has_amount(trace: &Trace, row: usize) -> bool {
     [&table.gpus, &table.nodes, &table.cpus].iter().any(|amounts| amounts.get(row).is_some())
 }
 
-/// When each row of the capacity table holds; a row that is no size of a VC or of the cluster holds when it says.
+/// Time in which each row of the capacity table holds; a row that is no size of a VC or of the
+/// cluster keeps its recorded time.
 pub fn held(trace: &Trace) -> Vec<Held> {
     let table = &trace.capacity;
     let said = |row: usize| Held { since: table.from.get(row), until: table.to.get(row) };
-    let mut found: Vec<Held> = (0..table.len()).map(said).collect();
+    let mut result: Vec<Held> = (0..table.len()).map(said).collect();
     if sized(trace).next().is_none() {
-        return found;
+        return result;
     }
     let begins = sized(trace).filter_map(|row| table.from.get(row)).min();
     let ends = sized(trace).map(|row| table.to.get(row)).try_fold(i64::MIN, |ends, to| Some(ends.max(to?)));
-    let came = Came::of(trace);
+    let came = Came::new(trace);
     let mut by_name: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for row in sized(trace) {
         let key = (table.scope.get(row).unwrap_or_default(), table.name.get(row).unwrap_or_default());
@@ -104,7 +106,7 @@ pub fn held(trace: &Trace) -> Vec<Held> {
         for (at, row) in rows.iter().enumerate() {
             // Sizes that begin together are of one time.
             let next = rows.get(at..).unwrap_or_default().iter().map(begin).find(|next| *next > begin(row));
-            let Some(held) = found.get_mut(*row) else { continue };
+            let Some(held) = result.get_mut(*row) else { continue };
             held.until = match next {
                 Some(next) => Some(next),
                 None => held.until.filter(|until| {
@@ -121,23 +123,23 @@ pub fn held(trace: &Trace) -> Vec<Held> {
             }
         }
     }
-    found
+    result
 }
 
-/// Where the record of sizes ends, if jobs come after it.
+/// End of the record of sizes, if jobs come after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outrun {
-    /// Where it ends, milliseconds since the epoch.
+    /// End of the record, milliseconds since the epoch.
     pub end_ms: i64,
-    /// When the first job came.
+    /// First submission or start of a job, milliseconds since the epoch.
     pub first_ms: i64,
-    /// Share of the jobs that came from then on.
+    /// Share of the jobs that came after the end of the record.
     pub later_share: f64,
 }
 
 impl Outrun {
     /// `None` where no job comes after all sizes have ended, or a size has no date or no end.
-    pub fn of(trace: &Trace) -> Option<Self> {
+    pub fn new(trace: &Trace) -> Option<Self> {
         let table = &trace.capacity;
         let mut end: Option<i64> = None;
         for row in sized(trace) {
@@ -185,7 +187,8 @@ mod tests {
         trace
     }
 
-    /// Found by a reviewer: the nodes of a VC whose sizes ended a day before those of the others were there in replays, and nowhere else.
+    /// The module's worked example: the nodes of `b` end with its sizes on day 180; replays once
+    /// kept them.
     #[test]
     fn the_worked_example() {
         let sizes = [size("a", (0, 181), 8.0), size("b", (0, 180), 8.0)];
@@ -198,32 +201,32 @@ mod tests {
     #[test]
     fn a_size_holds_until_the_next_and_the_first_from_the_beginning() {
         let sizes = [size("a", (0, 5), 8.0), size("a", (7, 9), 16.0), size("b", (3, 9), 8.0), size("c", (3, 9), 8.0)];
-        let found = held(&trace(&[("a", 1), ("b", 1), ("c", 4)], &sizes));
+        let result = held(&trace(&[("a", 1), ("b", 1), ("c", 4)], &sizes));
         let day = |from: Option<i64>, to: Option<i64>| Held {
             since: from.map(|day| day * DAY_MS),
             until: to.map(|day| day * DAY_MS),
         };
         // Nobody recorded days 5 and 6. A job of b came before its first size, and none of c.
-        assert_eq!(found, [day(None, Some(7)), day(Some(7), None), day(None, None), day(Some(3), None)]);
-        assert!(found[0].at(6 * DAY_MS) && !found[0].at(7 * DAY_MS));
-        assert_eq!(found[1].within(0, 20 * DAY_MS), (7 * DAY_MS, 20 * DAY_MS));
+        assert_eq!(result, [day(None, Some(7)), day(Some(7), None), day(None, None), day(Some(3), None)]);
+        assert!(result[0].at(6 * DAY_MS) && !result[0].at(7 * DAY_MS));
+        assert_eq!(result[1].within(0, 20 * DAY_MS), (7 * DAY_MS, 20 * DAY_MS));
     }
 
-    /// Found by a reviewer: one early job switched the caution off.
+    /// One early job does not hide that most jobs come after the sizes.
     #[test]
     fn sizes_are_of_another_time_where_most_jobs_come_later() {
         let sizes = [size("a", (0, 10), 8.0)];
         let later: Vec<(&'static str, i64)> = (20..29).map(|day| ("a", day)).collect();
-        let outrun = |jobs: &[(&'static str, i64)]| Outrun::of(&trace(jobs, &sizes));
-        let found =
+        let outrun = |jobs: &[(&'static str, i64)]| Outrun::new(&trace(jobs, &sizes));
+        let result =
             outrun(&[&[("a", 1)], later.as_slice()].concat()).map(|of| (of.later_share, of.is_of_another_time()));
-        assert_eq!(found, Some((0.9, true)));
+        assert_eq!(result, Some((0.9, true)));
         let half: Vec<(&'static str, i64)> = (0..9).map(|day| ("a", day)).collect();
-        let found = outrun(&[half.as_slice(), later.as_slice()].concat()).map(|of| of.is_of_another_time());
-        assert_eq!(found, Some(false));
+        let result = outrun(&[half.as_slice(), later.as_slice()].concat()).map(|of| of.is_of_another_time());
+        assert_eq!(result, Some(false));
         assert_eq!(outrun(&half), None);
         // What has no end is of today.
         let open = CapacityRow { to: None, ..size("a", (0, 10), 8.0) };
-        assert_eq!(Outrun::of(&trace(&later, &[open])), None);
+        assert_eq!(Outrun::new(&trace(&later, &[open])), None);
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::time::Zone;
 
-/// What was counted within one slot.
+/// Counts within one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Slot {
     /// Largest count, in use.
@@ -18,13 +18,13 @@ pub struct Slot {
     pub mean: f64,
     /// Asked for by what waits, largest within the slot, in the same unit; 0 where the source does not say.
     pub pending: f64,
-    /// There are so many, at the end of the slot.
+    /// Nodes or GPUs there are, at the end of the slot.
     pub total: f64,
     /// Whether anything was counted in it.
     pub counted: bool,
 }
 
-/// What is gathered within a slot.
+/// Running sums of a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     slot: Slot,
@@ -41,8 +41,9 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For all slots of `slot_ms` that begin no sooner than `from_ms` and end no later than `to_ms`; `None` if there is none.
-    /// Memory follows their number, which the caller has to bound.
+    /// Prepares all slots of `slot_ms` that begin no sooner than `from_ms` and end no later than
+    /// `to_ms`; `None` if there is none. Memory follows their number, which the caller has to
+    /// bound.
     pub fn new(from_ms: i64, to_ms: i64, slot_ms: i64, zone: &Zone) -> Option<Self> {
         if slot_ms <= 0 {
             return None;
@@ -77,7 +78,8 @@ impl Slots {
         }
     }
 
-    /// When the first slot begins, ms, and the slots; `None` if nothing was counted in any.
+    /// Beginning of the first counted slot, ms, and the slots; `None` if nothing was counted in
+    /// any.
     pub fn finish(self) -> Option<(i64, Vec<Slot>)> {
         let first = self.tallies.iter().position(|tally| tally.slot.counted)?;
         let start_ms = self.start_ms + self.slot_ms * first as i64;
@@ -109,12 +111,12 @@ mod tests {
             }
             slots.finish()
         });
-        let found: Vec<_> = slots
+        let result: Vec<_> = slots
             .flatten()
             .map(|(_, slots)| slots.iter().map(|slot| (slot.peak, slot.last, slot.mean, slot.counted)).collect())
             .unwrap_or_default();
         assert_eq!(
-            found,
+            result,
             [(5.0, 4.0, 4.0, true), (4.0, 4.0, 4.0, false), (4.0, 4.0, 4.0, false), (1.0, 1.0, 1.0, true)]
         );
     }

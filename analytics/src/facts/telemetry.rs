@@ -1,4 +1,5 @@
-//! What telemetry says of single jobs: every reading of a GPU that one job held alone, with the type of the GPU.
+//! Readings of single jobs: every reading of a GPU that one job held alone, with the type of the
+//! GPU.
 //!
 //! Who held a GPU is found as in [`samples`](super::samples). A GPU that several jobs held at once says nothing of one of them, and is counted apart. A job that
 //! a reading names and the jobs table does not hold (a pod, where only meters were recorded) is known by that name.
@@ -29,7 +30,7 @@ pub enum SampledFor<'r> {
 pub struct JobReading<'r> {
     /// The job.
     pub job: SampledFor<'r>,
-    /// When, ms.
+    /// Moment, ms.
     pub ts: Option<i64>,
     /// Type of the GPU, of an instance with its profile.
     pub gpu_type: Option<Cow<'r, str>>,
@@ -54,11 +55,11 @@ pub struct JobReading<'r> {
 /// Readings by what they say of single jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReadingsOfJobs {
-    /// Of GPUs that one job held.
+    /// Readings of GPUs that one job held.
     pub alone: u64,
-    /// Of GPUs that several jobs held at once.
+    /// Readings of GPUs that several jobs held at once.
     pub shared: u64,
-    /// Of GPUs that no job held, or of which that is not known.
+    /// Readings of GPUs that no job held, or of which that is not known.
     pub others: u64,
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn node_types(trace: &Trace) -> HashMap<&str, &str> {
 pub fn job_readings(facts: &JobFacts<'_>, mut each: impl FnMut(&JobReading<'_>)) -> Option<ReadingsOfJobs> {
     let trace = facts.trace;
     let samples = &trace.gpu_samples;
-    let readings = Readings::of(facts)?;
+    let readings = Readings::new(facts)?;
     let types = node_types(trace);
     let mut counts = ReadingsOfJobs::default();
     for gpu in readings.gpus() {
@@ -148,14 +149,14 @@ mod tests {
         sample(&mut trace, 1, "0", 0.7, "a,b");
         sample(&mut trace, 2, "0", 0.1, "pod");
         sample(&mut trace, 0, "1/1g.10gb:3", 0.5, "a");
-        let mut found = Vec::new();
-        let counts = job_readings(&JobFacts::of(&trace), |reading| {
+        let mut result = Vec::new();
+        let counts = job_readings(&JobFacts::new(&trace), |reading| {
             let job = match reading.job {
                 SampledFor::Row(row) => format!("row {row}"),
                 SampledFor::Named(name) => name.to_owned(),
             };
             let gpu_type = reading.gpu_type.clone().unwrap().into_owned();
-            found.push((job, reading.ts.unwrap(), gpu_type, reading.util_ratio.unwrap(), reading.power_w.is_some()));
+            result.push((job, reading.ts.unwrap(), gpu_type, reading.util_ratio.unwrap(), reading.power_w.is_some()));
         });
         let of = |job: &str, ts, gpu_type: &str, util, power| (job.to_owned(), ts, gpu_type.to_owned(), util, power);
         let told = [
@@ -163,8 +164,8 @@ mod tests {
             of("pod", 2, "A100", 0.1, true),
             of("row 0", 0, "A100 1g.10gb", 0.5, false),
         ];
-        assert_eq!(found, told);
+        assert_eq!(result, told);
         assert_eq!(counts, Some(ReadingsOfJobs { alone: 3, shared: 1, others: 0 }));
-        assert_eq!(job_readings(&JobFacts::of(&Trace::default()), |_| ()), None);
+        assert_eq!(job_readings(&JobFacts::new(&Trace::default()), |_| ()), None);
     }
 }

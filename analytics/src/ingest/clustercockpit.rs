@@ -72,7 +72,7 @@ impl Reader for ClusterCockpit {
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let mut assembly = Assembly::default();
-        let mut found: BTreeMap<PathBuf, Found> = BTreeMap::new();
+        let mut result: BTreeMap<PathBuf, Found> = BTreeMap::new();
         let mut seen = super::SeenKeys::default();
         let (mut jobs, mut data) = (Vec::new(), Vec::new());
         for file in files {
@@ -94,10 +94,10 @@ impl Reader for ClusterCockpit {
             }
             trace.ledger.keep(row);
             let folder = file.path().parent().map(std::path::Path::to_owned).unwrap_or_default();
-            found.insert(folder, of_folder);
+            result.insert(folder, of_folder);
             jobs.push(job);
         }
-        let several = found.values().any(|one| found.values().any(|other| one.cluster != other.cluster));
+        let several = result.values().any(|one| result.values().any(|other| one.cluster != other.cluster));
         for job in jobs {
             assembly.add(job);
         }
@@ -108,7 +108,7 @@ impl Reader for ClusterCockpit {
         for file in data {
             let row = RowAudit::new(file.name(), 1);
             let folder = file.path().parent().unwrap_or_else(|| std::path::Path::new(""));
-            let Some(of_folder) = found.get(folder) else {
+            let Some(of_folder) = result.get(folder) else {
                 trace.ledger.quarantine(&row, NO_META, "", file.name());
                 continue;
             };
@@ -146,7 +146,7 @@ fn parse<T: for<'de> Deserialize<'de>>(
     }
 }
 
-/// What the data of a folder are of.
+/// Job that the data of a folder are of.
 struct Found {
     cluster: String,
     job: String,
@@ -164,7 +164,7 @@ fn positive(value: &Value, key: &str) -> Option<f64> {
     value.get(key).and_then(Value::as_f64).filter(|number| *number > 0.0 && *number < 1e15)
 }
 
-/// What a `meta.json` says; `None` if it names no job or no start.
+/// Reads a `meta.json`; `None` if it names no job or no start.
 fn read_meta(meta: &Value, words: &mut Assembly, row: &mut RowAudit<'_>) -> Option<(Job, Found)> {
     let id = meta.get("jobId").filter(|id| id.is_u64()).map(Value::to_string)?;
     let start = positive(meta, "startTime").and_then(seconds_to_ms)?;
@@ -234,7 +234,7 @@ fn read_meta(meta: &Value, words: &mut Assembly, row: &mut RowAudit<'_>) -> Opti
     Some((job, Found { cluster: cluster.to_owned(), job: id, start, gpus }))
 }
 
-/// What a metric that is read is about.
+/// Subject of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     GpuPower,
@@ -245,7 +245,7 @@ enum About {
 }
 
 impl About {
-    /// What a value is divided by to be in the column's unit.
+    /// Divisor that brings a value to the column's unit.
     fn per(self) -> f64 {
         if self == Self::GpuUtil { 100.0 } else { 1.0 }
     }
@@ -336,7 +336,7 @@ impl<'de> Deserialize<'de> for Metrics {
     }
 }
 
-/// What a unit's prefix multiplies by; `None` for one that is none.
+/// Factor of a unit's prefix; `None` if the prefix is unknown.
 fn scale(unit: Option<&Unit>) -> Option<f64> {
     match unit.and_then(|unit| unit.prefix.as_deref()).unwrap_or_default() {
         "" => Some(1.0),

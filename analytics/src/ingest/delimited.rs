@@ -310,7 +310,7 @@ fn slice<'f>(fields: &'f str, ends: &[usize], ix: usize) -> Option<&'f str> {
 /// One row, and the account of what had to be repaired in it.
 #[derive(Debug)]
 pub struct Record<'a> {
-    /// Where the row stands and what was repaired so far; hand it to the ledger when done.
+    /// Location of the row and the repairs so far; hand it to the ledger when done.
     pub audit: RowAudit<'a>,
     text: &'a str,
     fields: &'a str,

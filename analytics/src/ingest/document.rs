@@ -24,7 +24,7 @@ use super::source::{Content, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
-/// What a compressed document may always expand to, bytes.
+/// Size that a compressed document may always expand to, bytes.
 const ALWAYS: u64 = 16 << 20;
 
 /// Most text of one element, bytes: `[0,0,…` takes sixteen times its text in memory.
@@ -49,7 +49,7 @@ pub(super) fn open<'a>(file: &SourceFile, options: &'a ReadOptions<'_>) -> Resul
     Ok(Bounded::new(reader, packed, options.most_expansion))
 }
 
-/// Where the bound counts from: the beginning, or the last [`Since::restart`].
+/// Start of the bound's count: the beginning, or the last [`Since::restart`].
 #[derive(Clone, Default)]
 pub(super) struct Since {
     packed: Option<Arc<AtomicU64>>,
@@ -97,7 +97,7 @@ impl<R: Read> Bounded<R> {
         Self { inner, packed, most_expansion, since }
     }
 
-    /// Where the bound counts from.
+    /// Start of the bound's count.
     pub(super) fn since(&self) -> Since {
         self.since.clone()
     }
@@ -124,8 +124,8 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// What a parser's error means for `file`, of which something was read (`any`) or nothing: damage, noted in the ledger,
-/// or an error that says what the document should be and what to do.
+/// Handles a parser's error in `file`, of which something was read (`any`) or nothing: damage is
+/// noted in the ledger, else the error says what the document should be and what to do.
 ///
 /// # Errors
 /// When nothing was read, or the document expands beyond its bound.
@@ -164,7 +164,7 @@ pub(super) fn failure(
     })
 }
 
-/// What stands around the list of a document.
+/// Document around its list.
 #[derive(Debug)]
 pub(super) struct Around {
     /// The document, with `true` in place of the list.
@@ -225,7 +225,7 @@ pub(super) trait Sink {
         }
         Ok(())
     }
-    /// Where damage is noted.
+    /// Ledger in which damage is noted.
     fn ledger(&mut self) -> &mut Ledger;
 }
 

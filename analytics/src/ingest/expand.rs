@@ -50,7 +50,7 @@ pub fn expand(arguments: &[PathBuf]) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// What one argument leads to.
+/// Files found for one argument.
 #[derive(Default)]
 struct Walk {
     found: Vec<SourceFile>,
@@ -178,8 +178,8 @@ mod tests {
         symlink("nowhere", root.join("a/gone")).unwrap();
         symlink("itself", root.join("a/itself")).unwrap();
         symlink(root.join("z.csv"), root.join("a/again.csv")).unwrap();
-        let found = expand(&[root.to_owned()]).unwrap();
-        let names: Vec<(String, Option<Passed>)> = found
+        let result = expand(&[root.to_owned()]).unwrap();
+        let names: Vec<(String, Option<Passed>)> = result
             .iter()
             .map(|file| (file.path().strip_prefix(root).unwrap().display().to_string(), file.passed()))
             .collect();
@@ -191,7 +191,7 @@ mod tests {
         ];
         assert_eq!(names, expected.map(|(name, passed)| (name.to_owned(), passed)));
         // The quoted pattern leads to the same.
-        let found = expand(&[root.join("*")]).unwrap();
-        assert_eq!(found.iter().filter(|file| file.passed().is_none()).count(), 2);
+        let result = expand(&[root.join("*")]).unwrap();
+        assert_eq!(result.iter().filter(|file| file.passed().is_none()).count(), 2);
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const GIB: f64 = 1_073_741_824.0;
 const NULLS: [&str; 13] =
     ["", "na", "n/a", "[n/a]", "nan", "none", "null", "(null)", "nil", "\\n", "-", "unknown", "none assigned"];
 
-/// Whether a field says "unknown": nothing, or one of the known spellings.
+/// Whether a field is unknown: empty, or one of the known spellings.
 pub(crate) fn is_null(text: &str) -> bool {
     let text = text.trim();
     // Asked of every field of every row: most are longer than any spelling.
@@ -67,7 +67,7 @@ pub(crate) fn text(field: Option<&str>) -> Option<&str> {
     field.map(str::trim).filter(|text| !is_null(text))
 }
 
-/// How a column writes its times.
+/// Format of a column's times.
 #[derive(Debug, Clone, Copy)]
 pub enum Moment<'a> {
     /// `2020-04-01 00:00:00` in a zone (an offset in the text wins over the zone).

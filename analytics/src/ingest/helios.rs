@@ -45,8 +45,8 @@ fn is_log(head: &Head) -> bool {
     head.has_columns(',', LOG)
 }
 
-/// Whether it is a table of GPUs by day: a date, numbers, and last a total to which they add up (in most of the rows that
-/// can be seen). What the VCs are called does not matter.
+/// Whether the file is a table of GPUs by day: a date, numbers, and last a total to which they add
+/// up (in most of the rows that can be seen). The names of the VCs do not matter.
 fn is_capacity(head: &Head) -> bool {
     let cells = |line: &str| -> Vec<String> {
         line.split(',').map(|cell| cell.trim().trim_matches('"').to_ascii_lowercase()).collect()

@@ -86,7 +86,8 @@ impl Reader for HeliosActivity {
     }
 }
 
-/// What a series is of: its file's name up to the first dot, case kept, or its folder's if the name is the same for all.
+/// Name of a series: its file's name up to the first dot, case kept, or its folder's if the name is
+/// the same for all.
 fn series_name(path: &Path) -> String {
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = file_name.split('.').next().unwrap_or_default().to_owned();

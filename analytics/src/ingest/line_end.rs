@@ -5,12 +5,12 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Where the first line end is looked for, bytes.
+/// Number of bytes in which the first line end is looked for.
 const LOOKED_AT: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// Not yet known.
+    /// Unknown so far.
     Open,
     /// Passed on as they are.
     Kept,
@@ -25,7 +25,7 @@ pub(super) struct LineEnds<R> {
     /// Bytes taken from `inner` and not yet passed on, from `at` on.
     held: Vec<u8>,
     at: usize,
-    /// What went wrong after the held bytes.
+    /// Error behind the held bytes.
     failure: Option<io::Error>,
 }
 

@@ -3,7 +3,7 @@
 /// Error text for a file of the live queue.
 pub(super) const LIVE: &str =
     "these are jobs of the live queue (squeue --json, or slurmrestd's /slurm/…/jobs), which hold no accounting";
-/// What to export in place of it.
+/// Remedy: the export to use in place of the live queue.
 pub(super) const LIVE_REMEDY: &str = "export with `sacct --json`, or /slurmdb/…/jobs of slurmrestd";
 
 /// Whether a text begins as the document of `squeue --json` does.

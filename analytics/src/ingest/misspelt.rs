@@ -27,7 +27,8 @@ pub fn misspelt<'c, 'o>(
     })
 }
 
-/// What a table with a header has of the format that it comes nearest to, in words; none where no format has half of its columns there.
+/// Words on the columns that a table shares with the format that it comes nearest to; `None` where
+/// no format has half of its columns there.
 pub(super) fn nearest(head: &Head) -> Option<String> {
     let tables = READERS
         .iter()

@@ -1,4 +1,5 @@
-//! From files to a [`Trace`](crate::Trace): opening, sniffing, parsing, and an account of every row.
+//! Reads files into a [`Trace`](crate::Trace): opening, sniffing, parsing, and an account of every
+//! row.
 //!
 //! A format is one file here that implements [`Reader`], plus one line in the registry below and fixtures. Readers differ only
 //! in parsing: opening, decompression, line ends, null spellings and bookkeeping are shared.

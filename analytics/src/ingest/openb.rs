@@ -72,7 +72,7 @@ impl Reader for Openb {
 }
 
 fn read_pods(mut rows: Delimited<'_>, seen: &mut SeenKeys, trace: &mut Trace) -> Result<()> {
-    let columns = PodColumns::of(&rows)?;
+    let columns = PodColumns::new(&rows)?;
     while let Some(mut record) = rows.next_row(&mut trace.ledger) {
         let raw = record.raw();
         let Some(name) = record.text(Some(columns.name)) else {
@@ -137,7 +137,7 @@ struct PodColumns {
 }
 
 impl PodColumns {
-    fn of(rows: &Delimited<'_>) -> Result<Self> {
+    fn new(rows: &Delimited<'_>) -> Result<Self> {
         Ok(Self {
             name: rows.require("name")?,
             creation: rows.require("creation_time")?,
@@ -164,7 +164,7 @@ fn gpus(columns: &PodColumns, record: &mut Record<'_>) -> Option<f64> {
     milli.map(|milli| count * milli / 1_000.0)
 }
 
-/// How a pod ended, from its phase and whether it was scheduled and deleted.
+/// End state of a pod, from its phase and whether it was scheduled and deleted.
 fn state(phase: Option<&str>, scheduled: bool, deleted: bool, record: &mut Record<'_>) -> JobState {
     match (phase.map(JobState::parse), deleted) {
         (None, _) => JobState::Unknown,

@@ -1,4 +1,4 @@
-//! What a request says beside its files.
+//! Options of a request, beside its files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,9 @@ use crate::error::{Error, Result};
 use crate::time::Zone;
 use crate::trace::Trace;
 
-/// How many times its size on disk a compressed JSON document may expand to unless told otherwise. Telemetry and
-/// accounting shrink to a tenth or a thirtieth; gzip cannot shrink anything to less than a thousandth.
+/// Most that a compressed JSON document may expand, times its size on disk, unless the user names a
+/// bound. Telemetry and accounting shrink to a tenth or a thirtieth; gzip cannot shrink anything to
+/// less than a thousandth.
 pub const MOST_EXPANSION: u64 = 100;
 
 /// A mapping file for one source.
@@ -24,19 +25,19 @@ pub struct SourceMapping {
 /// The metric that the series of a source are of, where they have no name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceMetric {
-    /// As [`SourceMapping::source`]; `None` for all sources.
+    /// Source of the series, named like [`SourceMapping::source`]; `None` for all sources.
     pub source: Option<PathBuf>,
     /// Name of the metric.
     pub name: String,
 }
 
-/// Whether `source`, as it is named, is `file`, a folder above it, or its name.
+/// Whether `source`, as named, is `file`, a folder above it, or its name.
 fn is_of(source: &Path, file: &Path) -> bool {
     let named = || source.components().count() == 1 && file.file_name() == Some(source.as_os_str());
     source == file || file.starts_with(source) || named()
 }
 
-/// What the user asked for beside the files.
+/// Options that the user gives beside the files.
 pub struct ReadOptions<'a> {
     /// The reader to use for every file, instead of sniffing.
     pub reader: Option<String>,
@@ -60,11 +61,12 @@ pub struct ReadOptions<'a> {
     pub keep_quarantined: bool,
     /// Make any quarantined row or damaged file an error.
     pub strict: bool,
-    /// How many times its size on disk a compressed JSON document may expand to; 16 MiB are always allowed.
+    /// Most that a compressed JSON document may expand, times its size on disk; 16 MiB are always
+    /// allowed.
     pub most_expansion: u64,
     /// Take sources for one cluster though years lie between them ([`apart`](crate::trace::apart)).
     pub one_cluster: bool,
-    /// Who watches.
+    /// Observer of the reading.
     pub observer: &'a dyn Observer,
 }
 
@@ -124,7 +126,7 @@ impl ReadOptions<'_> {
         self.unnamed.iter().find(own).or_else(of_all).map(|entry| entry.name.as_str())
     }
 
-    /// Whether every mapping and every metric has its source among `files`.
+    /// Checks that every mapping and every metric has its source among `files`.
     ///
     /// # Errors
     /// When one has not.

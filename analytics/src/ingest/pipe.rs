@@ -32,7 +32,7 @@ pub(super) struct Pipe {
 struct State {
     /// The first bytes, once it was opened.
     head: Option<Arc<[u8]>>,
-    /// What follows them; absent where nothing does, and while a reader has it.
+    /// Data behind the head; absent where there is none, and while a reader has it.
     rest: Option<Rest>,
     /// Whether a reader has taken bytes beyond the head.
     taken: bool,
@@ -40,7 +40,7 @@ struct State {
     digest: Option<(u64, String)>,
 }
 
-/// What follows the head, with the hash of all bytes so far.
+/// Data behind the head, with the hash of all bytes so far.
 struct Rest {
     inner: Box<dyn Read + Send>,
     hash: Sha256,

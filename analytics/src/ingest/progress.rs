@@ -1,13 +1,13 @@
-//! Who watches files being read.
+//! Observation of files being read.
 
-/// How far reading one file has come.
+/// Progress of reading one file.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// The file as the user named it.
     pub file: &'a str,
     /// Bytes read of it, as it lies on disk.
     pub done_bytes: u64,
-    /// Its size on disk.
+    /// Size of the file on disk.
     pub total_bytes: u64,
 }
 

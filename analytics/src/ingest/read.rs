@@ -1,4 +1,5 @@
-//! From a request (files, options) to a trace: who reads what, and the checks every job row passes.
+//! Reads a request (files, options) into a trace: the choice of readers, and the checks every job
+//! row passes.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -134,7 +135,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     let mut clock = None;
     for (reader, group) in &groups {
         let jobs = trace.jobs.len();
-        let extent = Extent::of(&trace);
+        let extent = Extent::new(&trace);
         let before = (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len());
         reader.read(group, options, &mut trace)?;
         if trace.jobs.len() > jobs {
@@ -218,15 +219,15 @@ fn check_table(option: &str, path: &Path) -> Result<()> {
     })
 }
 
-/// What is said of files that hold a header and nothing else.
+/// Message on files that hold a header and nothing else.
 pub fn no_rows(files: &[String]) -> String {
     let holds = if files.len() == 1 { "holds" } else { "hold" };
     format!("no rows: {} {holds} a header and nothing else.", files.join(", "))
 }
 
-/// What a mapping file is recorded as among the sources, in place of a reader.
+/// Name in place of a reader for a mapping file among the sources.
 pub const MAPPING_FILE: &str = "mapping file";
-/// What a table of metrics is recorded as.
+/// Name in place of a reader for a table of metrics among the sources.
 pub const METRICS_FILE: &str = "table of metrics";
 
 fn unknown(file: &str, head: Option<&Head>) -> Error {
@@ -416,7 +417,7 @@ pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
 pub struct SeenKeys(HashSet<Box<str>>);
 
 impl SeenKeys {
-    /// Whether `key` is new; it is not the next time.
+    /// Whether `key` is met for the first time; records it.
     pub fn is_new(&mut self, key: &str) -> bool {
         !self.0.contains(key) && self.0.insert(key.into())
     }

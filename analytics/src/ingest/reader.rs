@@ -1,30 +1,30 @@
-//! What a format has to provide.
+//! Interface of a format.
 
 use super::options::ReadOptions;
 use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::trace::Trace;
 
-/// How sure a reader is that a file is its own.
+/// Confidence of a reader that a file is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
+    /// Another format.
     No,
-    /// It could be: the shape fits, nothing else says so.
+    /// Possibly this format: the shape fits, nothing else says so.
     Maybe,
-    /// It is: names that only this format has.
+    /// Certainly this format: names that only it has.
     Sure,
 }
 
-/// Whose clock the local times of a format without a zone are of. Readers of other clocks come first, so that a trace's zone
-/// is known.
+/// Clock that the local times of a format without a zone are of. Readers of other clocks come
+/// first, so that a trace's zone is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Clock {
-    /// The cluster's, which the format, its documentation or the user tells.
+    /// Clock of the cluster, which the format, its documentation or the user tells.
     Cluster,
-    /// That of the mapping, if it says one, else of the trace beside it.
+    /// Clock that the mapping names, else that of the trace beside it.
     Mapping,
-    /// That of the trace beside which the file is read, as telemetry says nothing.
+    /// Clock of the trace beside which the file is read, as telemetry names none.
     Trace,
 }
 
@@ -36,9 +36,10 @@ pub enum Clock {
 pub trait Reader: Sync {
     /// Stable identifier, as `--reader` takes it.
     fn id(&self) -> &'static str;
-    /// What it reads, one line.
+    /// Description of the format, one line.
     fn describes(&self) -> &'static str;
-    /// How sure it is that the file beginning with `head` is its own: by the columns that it knows. Must not depend on anything else.
+    /// Confidence that the file beginning with `head` is of this format, by the columns that the
+    /// reader knows. Must not depend on anything else.
     fn sniff(&self, head: &Head) -> Confidence {
         if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }

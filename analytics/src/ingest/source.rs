@@ -20,7 +20,7 @@ use super::utf16::Utf8;
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
-/// How much of a file sniffing sees.
+/// Size of the head that sniffing sees, bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 /// The longest line that is still a row.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
@@ -28,9 +28,9 @@ const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// A file's content, decompressed.
 pub(super) type Content<'a> = Box<dyn BufRead + Send + 'a>;
 
-/// What the first bytes of a file show.
+/// First bytes of a file.
 pub(super) struct Look {
-    /// For sniffing.
+    /// Head, for sniffing.
     pub(super) head: Head,
     /// The archive it is, if it is one: files within files, which no reader opens.
     pub(super) archive: Option<&'static str>,
@@ -60,7 +60,7 @@ pub enum Passed {
 }
 
 impl Passed {
-    /// What it is, as it follows "is".
+    /// Words for the file, as they follow "is".
     pub fn what(self) -> &'static str {
         match self {
             Self::DanglingLink => "a link that leads nowhere",
@@ -93,7 +93,7 @@ impl SourceFile {
         self.passed
     }
 
-    /// Whether it can be read only once, from its beginning on.
+    /// Whether the file can be read only once, from its beginning on.
     pub fn is_pipe(&self) -> bool {
         self.pipe.is_some()
     }
@@ -257,7 +257,8 @@ pub type TableHeaders = &'static [(char, &'static [&'static str])];
 pub struct Head {
     /// File name without its folder and without `.gz` or `.zst`, in lower case.
     pub name: String,
-    /// Up to 64 KiB of text; bad bytes are replaced, a byte order mark is gone, line ends are `\n`.
+    /// Text of at most 64 KiB; bad bytes are replaced, a byte order mark is gone, line ends are `
+    /// `.
     pub text: String,
     /// Whether the file is longer than `text`.
     pub more: bool,
@@ -275,7 +276,7 @@ impl Head {
         names.iter().all(|name| header.iter().any(|have| have == name))
     }
 
-    /// Whether the first line is a header of one of some kinds of tables, as their reader tells them.
+    /// Whether the first line is a header of one of the given tables.
     pub(super) fn is_one_of(&self, tables: TableHeaders) -> bool {
         tables.iter().any(|(separator, names)| self.has_columns(*separator, names))
     }

@@ -36,7 +36,7 @@ const NODE_ID: u32 = 4;
 const FIRST_SITE_ID: u32 = 1_001;
 /// The numbers of the published cluster's two GPU models.
 const GPU_IDS: [u32; 2] = [1_001, 1_002];
-/// At and above this, Slurm's 32-bit numbers mean "no value" or "infinite".
+/// Least of Slurm's 32-bit numbers that mean "no value" or "infinite".
 const NO_VALUE: i64 = 4_294_967_293;
 /// The share of jobs in which a resource number must agree with `gres_used`.
 const AGREE: f64 = 0.95;
@@ -95,7 +95,7 @@ impl Reader for Supercloud {
     }
 }
 
-/// What a job says of its GPUs, kept until all jobs are read.
+/// GPUs that a job reports, kept until all jobs are read.
 #[derive(Debug)]
 struct Evidence {
     /// GPUs in `gres_used`.
@@ -120,7 +120,7 @@ impl Evidence {
     }
 }
 
-/// Where in `tres_alloc` GPUs stand.
+/// Numbers of the GPUs in `tres_alloc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GpuSource {
     Id(u32),

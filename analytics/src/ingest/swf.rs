@@ -118,7 +118,7 @@ impl Reader for Swf {
     }
 }
 
-/// What the header comments say.
+/// Content of the header comments.
 #[derive(Debug, Default)]
 struct Header {
     start_s: Option<f64>,
@@ -228,7 +228,7 @@ struct Burst {
 struct Pending {
     line: Line,
     bursts: Vec<Burst>,
-    /// Whether the job has a line of its own, or is known from its partial executions only.
+    /// Whether the job has a line of its own, and is not known from its partial executions only.
     summed: bool,
 }
 

@@ -6,7 +6,7 @@
 use crate::KWH_J;
 use crate::time::{DAY_S, HOUR_S, MINUTE_S};
 
-/// How times are written.
+/// Format of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TimeUnit {
     /// `2020-09-01 00:00:00`, with or without an offset.
@@ -20,7 +20,7 @@ pub(super) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// What a mapping may say.
+    /// Names of formats in a mapping.
     pub(super) const NAMES: [&'static str; 7] = ["text", "dmy", "mdy", "s", "ms", "us", "ns"];
 
     /// Whether times are written with a calendar, and not as a number.
@@ -64,8 +64,10 @@ const RATES: &[(&str, f64)] =
 const CELSIUS: &[(&str, f64)] = &[("C", 1.0)];
 const COUNTS: &[(&str, f64)] = &[("one", 1.0), ("milli", 1e-3), ("percent", 0.01)];
 
-/// What a value of canonical column `column` written in `unit` is multiplied by; the units known for it if that is not
-/// one.
+/// Factor from a value of canonical column `column` in `unit` to the column's unit.
+///
+/// # Errors
+/// The units known for the column, if `unit` is not one.
 pub(super) fn factor(column: &str, unit: &str) -> Result<f64, String> {
     let stem = column.strip_suffix("_cum").unwrap_or(column);
     let units = match stem.rsplit('_').next().unwrap_or_default() {

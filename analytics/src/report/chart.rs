@@ -13,13 +13,14 @@ pub struct Chart {
     pub id: String,
     /// Heading.
     pub title: String,
-    /// How to read it and what it shows, in one or two sentences; `**bold**` is allowed.
+    /// Explanation in one or two sentences: how to read the chart and what it shows; `**bold**` is
+    /// allowed.
     pub reading: String,
     /// Horizontal axis. For bars lying down and for boxes this is the axis of values.
     pub x: Axis,
     /// Vertical axis. For standing bars this is the axis of values.
     pub y: Axis,
-    /// What is drawn.
+    /// Data to draw.
     pub plot: Plot,
     /// Lines to compare with, drawn behind the data.
     pub references: Vec<Reference>,
@@ -108,11 +109,11 @@ impl Chart {
 /// One axis: what it measures and how its values are spelled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What it measures, with the unit if the ticks do not carry it: `Power (W)`.
+    /// Quantity, with the unit if the ticks do not carry it: `Power (W)`.
     pub label: String,
     /// Linear or logarithmic.
     pub scale: Scale,
-    /// How ticks are placed and spelled.
+    /// Placing and spelling of ticks.
     pub ticks: Ticks,
     /// First value; the data decide if absent.
     pub min: Option<f64>,
@@ -182,7 +183,7 @@ impl Axis {
     }
 }
 
-/// How values map to distance.
+/// Mapping of values to distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps are equally far apart.
@@ -192,7 +193,7 @@ pub enum Scale {
     Log,
 }
 
-/// How ticks are placed and spelled.
+/// Placing and spelling of ticks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ticks {
     /// Round numbers.
@@ -212,7 +213,7 @@ pub enum Ticks {
 pub struct ChartSeries {
     /// Name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Style of drawing.
     pub mark: Mark,
     /// Points `(x, y)` in order of x. A `y` that is not finite is unknown and interrupts the curve.
     pub points: Vec<(f64, f64)>,
@@ -235,7 +236,7 @@ impl ChartSeries {
     }
 }
 
-/// How a series is drawn.
+/// Style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// Straight lines between points.
@@ -244,13 +245,13 @@ pub enum Mark {
     Dashed,
     /// A value holds until the next point: distribution functions, GPUs in use.
     Step,
-    /// As [`Mark::Step`], shaded down to zero.
+    /// Steps like [`Mark::Step`], shaded down to zero.
     Area,
     /// Dots.
     Points,
 }
 
-/// What a chart draws.
+/// Data of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Plot {
     /// Curves and points over two axes.
@@ -261,9 +262,9 @@ pub enum Plot {
         categories: Vec<String>,
         /// One value per category each.
         series: Vec<BarSeries>,
-        /// How several series share a category.
+        /// Layout of several series in a category.
         layout: BarLayout,
-        /// Whether the bars lie.
+        /// Whether the bars are horizontal.
         lying: bool,
     },
     /// Shaded cells.
@@ -286,9 +287,9 @@ pub enum Plot {
 /// One row of a waterfall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Its name.
+    /// Name of the row.
     pub label: String,
-    /// What it is.
+    /// Kind of row.
     pub kind: StepKind,
     /// The total, or the change: below 0 is taken off.
     pub value: f64,
@@ -308,7 +309,7 @@ impl Step {
     }
 }
 
-/// What a row of a waterfall is.
+/// Kind of a waterfall's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
     /// A bar from zero.
@@ -334,7 +335,7 @@ impl BarSeries {
     }
 }
 
-/// How several series share a category.
+/// Layout of several series in a category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarLayout {
     /// Side by side.
@@ -367,21 +368,21 @@ pub struct BoxSummary {
 pub enum Reference {
     /// A level on the vertical axis, such as the GPUs installed.
     Horizontal {
-        /// Where.
+        /// Level.
         at: f64,
-        /// Its name, written on the line.
+        /// Name, written on the line.
         label: String,
     },
     /// A place on the horizontal axis, such as a change of policy.
     Vertical {
-        /// Where.
+        /// Place.
         at: f64,
-        /// Its name, written beside the line.
+        /// Name, written beside the line.
         label: String,
     },
-    /// From the first to the last corner, such as equality in a Lorenz curve.
+    /// A line from the first to the last corner, such as equality in a Lorenz curve.
     Diagonal {
-        /// Its name in the legend.
+        /// Name in the legend.
         label: String,
     },
 }

@@ -23,7 +23,7 @@ pub struct CsvTable {
 /// # Errors
 /// If the memory to write to is refused.
 pub fn tables(report: &Report) -> Result<Vec<CsvTable>, csv::Error> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for section in report.available() {
         let tables: Vec<&ReportTable> = section
             .blocks
@@ -32,10 +32,10 @@ pub fn tables(report: &Report) -> Result<Vec<CsvTable>, csv::Error> {
             .collect();
         for (number, table) in (1..).zip(&tables) {
             let name = if tables.len() > 1 { format!("{}-{number}", section.id) } else { section.id.clone() };
-            found.push(CsvTable { name, text: render(table)? });
+            result.push(CsvTable { name, text: render(table)? });
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// The unit of a cell that carries its own; `None` of words and of what is unknown.
@@ -117,11 +117,11 @@ mod tests {
             Section::new("size", "Sizes").with_table(sizes),
             Section::new("use", "Use").with_table(measures.clone()).with_table(measures),
         ];
-        let found = tables(&report).unwrap();
-        let names: Vec<&str> = found.iter().map(|table| table.name.as_str()).collect();
+        let result = tables(&report).unwrap();
+        let names: Vec<&str> = result.iter().map(|table| table.name.as_str()).collect();
         assert_eq!(names, ["size", "use-1", "use-2"]);
         let expected = "Size,Jobs (share),Waited (GPU-hours)\n\"a, \"\"b\"\"\",0.25,12345.678\nc,,\n";
-        assert_eq!(found.first().unwrap().text, expected);
-        assert_eq!(found.last().unwrap().text, "Measure,Value,\"Value, unit\"\nMakespan,90,s\nJobs,7,\n");
+        assert_eq!(result.first().unwrap().text, expected);
+        assert_eq!(result.last().unwrap().text, "Measure,Value,\"Value, unit\"\nMakespan,90,s\nJobs,7,\n");
     }
 }

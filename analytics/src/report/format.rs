@@ -1,4 +1,4 @@
-//! How numbers look: the one home of number formatting for tables, charts and sentences.
+//! Formatting of numbers for tables, charts and sentences.
 //!
 //! Rules: thousands are grouped by commas (`111,549`), large counts are shortened to three figures with an SI letter
 //! (`3.62 M`), durations show their two largest units (`1 h 23 min`), shares are percent with one digit and never round to
@@ -6,7 +6,7 @@
 //!
 //! Worked number: 4,980 s = 3,600 + 23 × 60, hence `1 h 23 min`.
 
-/// What stands for an unknown value.
+/// Text for an unknown value.
 pub const MISSING: &str = "–";
 
 /// Groups the digits of an unsigned decimal string by threes: `1234567` gives `1,234,567`.

@@ -46,7 +46,7 @@ pub fn render(report: &Report) -> Result<String, RenderError> {
         let _ = writeln!(page.out, "<p class=\"subtitle\">{}</p>", sentence_html(&report.subtitle));
     }
     if !report.figures.is_empty() {
-        for sentence in &report.summary {
+        for sentence in report.summary.iter().chain(&report.cautions) {
             let _ = writeln!(page.out, "<p class=\"lead\">{}</p>", sentence_html(sentence));
         }
     }
@@ -225,14 +225,30 @@ impl Page {
 
     fn summary(&mut self, report: &Report) {
         // Beside figures it stands above them.
-        if report.summary.is_empty() || !report.figures.is_empty() {
+        if report.summary.is_empty() && report.cautions.is_empty() || !report.figures.is_empty() {
             return;
         }
-        self.out.push_str("<section class=\"summary\" id=\"summary\">\n<h2>Summary</h2>\n<ul>\n");
-        for sentence in &report.summary {
+        let (lead, cautions, rest) = report.sentences();
+        self.out.push_str("<section class=\"summary\" id=\"summary\">\n<h2>Summary</h2>\n");
+        self.list(lead);
+        if !cautions.is_empty() {
+            self.out.push_str("<h3>Cautions</h3>\n");
+            self.list(cautions);
+        }
+        if !rest.is_empty() {
+            self.out.push_str("<details class=\"fold\">\n<summary>More on this answer</summary>\n");
+            self.list(rest);
+            self.out.push_str("</details>\n");
+        }
+        self.out.push_str("</section>\n");
+    }
+
+    fn list(&mut self, sentences: &[String]) {
+        self.out.push_str("<ul>\n");
+        for sentence in sentences {
             let _ = writeln!(self.out, "<li>{}</li>", sentence_html(sentence));
         }
-        self.out.push_str("</ul>\n</section>\n");
+        self.out.push_str("</ul>\n");
     }
 
     /// A question: a few sentences, the charts that show it, and its analyses folded.
@@ -309,7 +325,8 @@ impl Page {
         Ok(())
     }
 
-    /// What is to be known of the source: in the open where it is short and nothing else stands before the analyses.
+    /// Notes on the source: in the open where they are short and nothing else stands before the
+    /// analyses.
     fn notes(&mut self, report: &Report, open: bool) {
         if report.notes.is_empty() {
             return;

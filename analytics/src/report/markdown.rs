@@ -24,10 +24,11 @@ pub fn render(report: &Report) -> String {
     if let Some(changes) = &report.changes {
         write_changes(&mut out, changes);
     }
-    if !report.summary.is_empty() {
+    if !report.summary.is_empty() || !report.cautions.is_empty() {
         out.push_str("\n## Summary\n\n");
-        for sentence in &report.summary {
-            let _ = writeln!(out, "- {}", sentence_markdown(sentence));
+        let (lead, cautions, rest) = report.sentences();
+        for sentence in [lead, cautions, rest].concat() {
+            let _ = writeln!(out, "- {}", sentence_markdown(&sentence));
         }
     }
     if !report.notes.is_empty() {

@@ -9,9 +9,9 @@
 pub struct Span<'a> {
     /// The words.
     pub text: &'a str,
-    /// Whether they stood between `**`.
+    /// Whether the words stood between `**`.
     pub bold: bool,
-    /// Whether they stood between backticks: a command, an option, a name.
+    /// Whether the words stood between backticks: a command, an option, a name.
     pub code: bool,
 }
 

@@ -39,7 +39,7 @@ pub enum RenderError {
     Draw {
         /// Identifier of the chart.
         chart: String,
-        /// What the backend said.
+        /// Message of the backend.
         reason: String,
     },
     /// The pixels of a chart could not be compressed.

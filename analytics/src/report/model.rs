@@ -21,13 +21,15 @@ pub struct Report {
     pub figures: Vec<Figure>,
     /// The whole time in one chart.
     pub overview: Option<Chart>,
-    /// What to change; `None` where that was not asked.
+    /// Changes to make; `None` where they were not asked for.
     pub changes: Option<Changes>,
     /// Sentences a reader should take away; `**bold**` is allowed.
     pub summary: Vec<String>,
+    /// Reasons not to rely on the answer, the gravest first, one sentence each.
+    pub cautions: Vec<String>,
     /// The sentence of the summary without which no section may be read; `None` if each may be.
     pub caution: Option<String>,
-    /// What a reader must know of the source before believing a number of it, one sentence each.
+    /// Caveats on the source, one sentence each.
     pub notes: Vec<String>,
     /// The analyses, in any order: writers order them by [`Report::available`].
     pub sections: Vec<Section>,
@@ -66,10 +68,18 @@ impl Report {
         self.sections.retain(|section| ids.contains(&section.id));
         self.figures.clear();
         self.summary = self.caution.clone().into_iter().collect();
+        self.cautions.clear();
         self.provenance.clear();
         (self.overview, self.changes) = (None, None);
         self.quality.take_if(|_| ids.iter().all(|id| id != QUALITY));
         Ok(())
+    }
+
+    /// The sentences before the cautions, the cautions, and the sentences after them.
+    #[must_use]
+    pub fn sentences(&self) -> (&[String], &[String], &[String]) {
+        let (lead, rest) = self.summary.split_at(MOST_LEAD.min(self.summary.len()));
+        (lead, &self.cautions, rest)
     }
 
     /// Sections that this trace cannot support, in the order given.
@@ -78,6 +88,10 @@ impl Report {
         self.sections.iter().filter(|s| s.unavailable.is_some()).collect()
     }
 }
+
+/// Sentences of the summary that stand before the cautions: what to do, its effect, how sure that
+/// is.
+const MOST_LEAD: usize = 3;
 
 /// The identifier of the data-quality ledger, among those of sections.
 const QUALITY: &str = "data-quality";
@@ -105,9 +119,9 @@ pub struct Section {
     pub gpu_hours: Option<f64>,
     /// Tables, charts and text, in order.
     pub blocks: Vec<Block>,
-    /// What the words in this section mean, one definition each; `**bold**` is allowed.
+    /// Definitions of the section's terms, one each; `**bold**` is allowed.
     pub definitions: Vec<String>,
-    /// How much of the trace the section rests on, such as "98.2 % of 111,549 jobs have a wait".
+    /// Part of the trace that the section rests on, such as "98.2 % of 111,549 jobs have a wait".
     pub coverage: Option<String>,
     /// One line saying why the analysis is not available; such a section is only listed.
     pub unavailable: Option<String>,
@@ -231,7 +245,7 @@ pub struct Column {
     pub name: String,
     /// Unit shown after the heading, if the cells do not carry it.
     pub unit: Option<String>,
-    /// On which side the cells stand.
+    /// Alignment of the cells.
     pub align: Align,
 }
 
@@ -264,7 +278,7 @@ impl Column {
     }
 }
 
-/// On which side the cells of a column stand.
+/// Alignment of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {

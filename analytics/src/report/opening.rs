@@ -1,5 +1,6 @@
-//! What a report opens with, before any analysis: a row of figures, one chart of the whole time, what to change, and the questions that its analyses
-//! answer. No drawing and no markup beyond `**bold**` and `` `code` ``.
+//! Opening of a report, before any analysis: a row of figures, one chart of the whole time, the
+//! changes to make, and the questions that its analyses answer. No drawing and no markup beyond
+//! `**bold**` and `` `code` ``.
 //!
 //! A reader who stops after this part has decided: a figure is a name, a value and one line of what it is of; a card says what to do, what that
 //! changes, who pays for it and how to apply and undo it.
@@ -16,11 +17,11 @@ pub const MOST_CARDS: usize = 5;
 /// One figure of the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figure {
-    /// What it is, in a word or two.
+    /// Name of the figure, in a word or two.
     pub name: String,
-    /// Its value with its unit, formatted.
+    /// Value with its unit, formatted.
     pub value: String,
-    /// What it is of, in half a line.
+    /// Basis of the figure, in half a line.
     pub note: String,
 }
 
@@ -41,32 +42,32 @@ impl Figure {
 /// One change worth making.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Card {
-    /// What to do: one sentence.
+    /// Action to take: one sentence.
     pub action: String,
-    /// What it changes, with an interval, against what.
+    /// Effect, with an interval, against a baseline.
     pub effect: String,
-    /// How sure that is, in a word.
+    /// Confidence in the effect, in a word.
     pub confidence: String,
-    /// Who pays for it, and how much.
+    /// Who pays for the change, and how much.
     pub cost: String,
-    /// How to apply it.
+    /// Instructions to apply the change.
     pub apply: String,
-    /// The command that does, where there is one.
+    /// Command that applies it, where there is one.
     pub command: Option<String>,
-    /// How to undo it.
+    /// Instructions to undo the change.
     pub undo: String,
-    /// What else there is to know (name, text): risks, assumptions, the bound. Folded.
+    /// Further details (name, text): risks, assumptions, the bound. Folded.
     pub details: Vec<(String, String)>,
 }
 
-/// What to change.
+/// Changes to make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// At most [`MOST_CARDS`], the most worthwhile first.
+    /// Cards, at most [`MOST_CARDS`], the most worthwhile first.
     pub cards: Vec<Card>,
-    /// What stands where there is no card.
+    /// Text where there is no card.
     pub nothing: String,
-    /// What was looked at and is not worth changing, or could not be told: (what, why). Folded.
+    /// Changes that are not worth making or could not be judged: (what, why). Folded.
     pub passed_over: Vec<(String, String)>,
 }
 
@@ -89,7 +90,7 @@ impl Question {
     /// All, in the order in which they are told.
     pub const ALL: [Self; 5] = [Self::Wait, Self::Use, Self::Fail, Self::Draw, Self::Sleep];
 
-    /// In words.
+    /// The question in words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ const OPEN_CHARTS: usize = 2;
 pub struct ReportPart<'r> {
     /// The question.
     pub question: Question,
-    /// Its analyses, in the order given.
+    /// Analyses that answer the question, in the order given.
     pub sections: Vec<&'r Section>,
 }
 

@@ -24,7 +24,7 @@ const NARROWEST: usize = 12;
 /// Columns between two columns of a table.
 const GAP: usize = 2;
 
-/// How to write for a terminal.
+/// Options of output for a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
     /// Columns available.
@@ -87,23 +87,82 @@ pub fn table(table: &ReportTable, options: TextOptions) -> String {
     writer.out
 }
 
-/// Renders what a reader decides by: figures, the whole time, what to change, and the first sentences on each question.
+/// Largest number of rows of the table and of cautions that [`short`] shows.
+const MOST_ROWS: usize = 10;
+const MOST_CAUTIONS: usize = 5;
+
+/// Renders what a reader decides by: the first sentences, the main table cut to ten rows, and five
+/// cautions. A report that answers questions has the first sentences on each in the place of the
+/// table.
 #[must_use]
-pub fn brief(report: &Report, options: TextOptions) -> String {
+pub fn short(report: &Report, options: TextOptions) -> String {
     let mut writer = Writer { out: String::new(), width: options.width.max(MIN_WIDTH), color: options.color };
-    writer.opening(report);
-    for part in report.parts() {
+    writer.head(report);
+    let (lead, cautions, _) = report.sentences();
+    writer.sentences([lead]);
+    // A report with figures describes a trace: sentences answer its questions, and no table is the
+    // main one.
+    let parts = if report.figures.is_empty() { Vec::new() } else { report.parts() };
+    for part in &parts {
         writer.blank();
         writer.heading(part.question.words(), '-');
         for (_, sentence) in part.sentences() {
             writer.paragraph(&sentence, "• ", false);
         }
     }
-    writer.notes(report);
+    let table = report.available().into_iter().flat_map(|section| &section.blocks).find_map(|block| match block {
+        Block::Table(table) if !table.rows.is_empty() => Some(table),
+        _ => None,
+    });
+    if let Some(table) = table.filter(|_| parts.is_empty()) {
+        let mut first = ReportTable { note: None, ..table.clone() };
+        first.rows.truncate(MOST_ROWS);
+        writer.blank();
+        writer.columns(&first, 1);
+        if table.rows.len() > MOST_ROWS {
+            writer.paragraph(&format!("… and {} more rows", table.rows.len() - MOST_ROWS), "", true);
+        }
+    }
+    if !parts.is_empty() {
+        writer.notes(report);
+    }
+    // Whatever else is left out, the reason not to believe any of it is not.
+    let gravest = report.caution.as_ref().filter(|caution| !lead.contains(caution));
+    if gravest.is_some() || !cautions.is_empty() {
+        writer.blank();
+        writer.heading("Cautions", '-');
+        for caution in gravest.into_iter().chain(cautions).take(MOST_CAUTIONS) {
+            writer.paragraph(caution, "• ", false);
+        }
+    }
     writer.out
 }
 
-/// What is written so far, and how.
+/// The line that names what a report holds beyond [`short`]; empty if nothing.
+#[must_use]
+pub fn more(report: &Report, options: TextOptions) -> String {
+    let (_, cautions, rest) = report.sentences();
+    let notes = if report.figures.is_empty() { report.notes.len() } else { 0 };
+    let counted =
+        [(cautions.len().saturating_sub(MOST_CAUTIONS), "caution", "cautions"), (rest.len() + notes, "note", "notes")];
+    let mut more: Vec<String> = counted
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many)| format::counted(count as u64, one, many))
+        .collect();
+    let ids: Vec<&str> = report.available().into_iter().map(|section| section.id.as_str()).collect();
+    if !ids.is_empty() {
+        more.push(format!("the sections {}", ids.join(", ")));
+    }
+    if more.is_empty() {
+        return String::new();
+    }
+    let mut writer = Writer { out: "\n".to_owned(), width: options.width.max(MIN_WIDTH), color: options.color };
+    writer.paragraph(&format!("`--details` also shows {}.", more.join(", ")), "", true);
+    writer.out
+}
+
+/// Text written so far, and its options.
 struct Writer {
     out: String,
     width: usize,
@@ -161,8 +220,26 @@ impl Writer {
         }
     }
 
-    /// What stands before the analyses.
+    /// Everything before the analyses.
     fn opening(&mut self, report: &Report) {
+        self.head(report);
+        let (lead, cautions, rest) = report.sentences();
+        self.sentences([lead, cautions, rest]);
+    }
+
+    /// A list of all sentences.
+    fn sentences<const N: usize>(&mut self, lists: [&[String]; N]) {
+        if lists.iter().all(|list| list.is_empty()) {
+            return;
+        }
+        self.blank();
+        for sentence in lists.into_iter().flatten() {
+            self.paragraph(sentence, "• ", false);
+        }
+    }
+
+    /// Title, figures, the whole time, and what to change.
+    fn head(&mut self, report: &Report) {
         self.heading(&report.title, '=');
         self.paragraph(&report.subtitle, "", true);
         if !report.figures.is_empty() {
@@ -175,12 +252,6 @@ impl Writer {
         }
         if let Some(changes) = &report.changes {
             self.changes(changes);
-        }
-        if !report.summary.is_empty() {
-            self.blank();
-            for sentence in &report.summary {
-                self.paragraph(sentence, "• ", false);
-            }
         }
     }
 
@@ -312,12 +383,18 @@ impl Writer {
     }
 
     fn table(&mut self, table: &ReportTable) {
+        self.columns(table, usize::MAX);
+    }
+
+    /// A table, of which at most so many parts are shown where its columns do not fit beside each
+    /// other.
+    fn columns(&mut self, table: &ReportTable, most: usize) {
         self.paragraph(&format!("**{}**", table.title.replace('*', "∗")), "", false);
         let grid: Vec<Vec<String>> = (0..table.rows.len())
             .map(|r| (0..table.columns.len()).map(|c| printable(&table.cell(r, c).text())).collect())
             .collect();
         let names: Vec<String> = table.columns.iter().map(|c| printable(&c.heading())).collect();
-        for part in parts(&names, &grid, table, self.width) {
+        for part in parts(&names, &grid, table, self.width).into_iter().take(most) {
             let lines = |cells: &[String]| -> Vec<String> {
                 let wrapped: Vec<Vec<String>> =
                     part.iter().map(|(c, w)| wrap(cells.get(*c).map_or("", String::as_str), *w)).collect();
@@ -395,6 +472,37 @@ mod tests {
         let bars: Vec<String> = (0..3).map(|row| table.cell(row, 2).text()).collect();
         // A third of 30 columns for 10 kWh.
         assert_eq!(bars, ["██████████", "·····█████", "█████"]);
+    }
+
+    /// Three sentences of four, ten rows of twelve and five cautions of six, without the notes.
+    #[test]
+    fn the_short_form_leaves_out_what_the_last_line_names() {
+        let sentences = |what: &str, count: usize| (1..=count).map(|at| format!("{what} {at}.")).collect::<Vec<_>>();
+        let mut table = ReportTable::new("Rules", vec![Column::text("Rule")]);
+        table.rows = (1..=12).map(|at| vec![Cell::from(format!("rule {at}"))]).collect();
+        let report = Report {
+            summary: sentences("Sentence", 4),
+            cautions: sentences("Caution", 6),
+            notes: sentences("Note", 2),
+            sections: vec![Section::new("rules", "Rules").with_table(table), Section::new("more", "More")],
+            ..Report::new("Title", "Subtitle")
+        };
+        let short = short(&report, TextOptions::default());
+        let shown = |what: &str| {
+            (1..=12)
+                .filter(|at| {
+                    short
+                        .lines()
+                        .any(|line| line.ends_with(&format!("{what} {at}")) || line.ends_with(&format!("{what} {at}.")))
+                })
+                .count()
+        };
+        assert_eq!(["Sentence", "rule", "Caution", "Note"].map(shown), [3, 10, 5, 0], "{short}");
+        assert!(short.contains("… and 2 more rows"), "{short}");
+        let more = more(&report, TextOptions::default());
+        assert_eq!(more.trim(), "`--details` also shows 1 caution, 3 notes, the sections rules, more.");
+        let all = render(&report, TextOptions::default());
+        assert!(all.contains("Caution 6.") && all.contains("Note 2.") && all.contains("rule 12"), "{all}");
     }
 
     #[test]

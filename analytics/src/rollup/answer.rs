@@ -17,7 +17,7 @@ use crate::time::HOUR_MS;
 
 /// Version of [`Rollup`] as it is written out.
 pub const VERSION: &str = "rollup/1";
-/// How many users are listed.
+/// Number of users listed.
 pub const TOP_USERS: usize = 20;
 
 /// Answers about a jobs table.
@@ -33,7 +33,7 @@ pub struct Rollup {
     /// job names.
     #[serde(default)]
     pub running: u64,
-    /// What became of every row read, with the first lines of each reason.
+    /// Account of every row read, with the first lines of each reason.
     pub ledger: Ledger,
     /// Jobs left out of some answer because a value is unknown.
     pub unknown: UnknownTotals,
@@ -79,13 +79,13 @@ pub struct SizeTotals {
     pub gpus: f64,
     /// Jobs of this size.
     pub jobs: u64,
-    /// Their GPU time, hours.
+    /// GPU time of these jobs, hours.
     pub gpu_hours: f64,
     /// Share of jobs with this size or less.
     pub jobs_cdf_ratio: f64,
     /// Share of GPU time in jobs of this size or less; unknown if there is no GPU time.
     pub gpu_time_cdf_ratio: Option<f64>,
-    /// How long they ran; unknown if no duration is.
+    /// Durations of these jobs; unknown if none is known.
     pub duration: Option<DurationQuantiles>,
 }
 
@@ -109,7 +109,7 @@ pub struct StateShare {
     pub state: JobState,
     /// Jobs in it.
     pub jobs: u64,
-    /// Their GPU time, hours.
+    /// GPU time of these jobs, hours.
     pub gpu_hours: f64,
     /// Share of all jobs.
     pub jobs_ratio: f64,
@@ -117,7 +117,7 @@ pub struct StateShare {
     pub gpu_time_ratio: Option<f64>,
 }
 
-/// What one user had.
+/// Totals of one user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserTotal {
     /// The user.

@@ -35,7 +35,7 @@ struct Ends {
 
 impl Ends {
     #[inline]
-    fn of(word: &[u8]) -> Self {
+    fn new(word: &[u8]) -> Self {
         let (first, last) = match (word.first_chunk::<8>(), word.last_chunk::<8>()) {
             (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
             _ => (0, word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))),
@@ -59,7 +59,7 @@ impl Words {
     /// Number of `word`, a new one if it was not seen before.
     #[inline]
     pub(super) fn number(&mut self, word: &[u8]) -> u32 {
-        let ends = Ends::of(word);
+        let ends = Ends::new(word);
         let recent = self.recent.get(ends.place()).copied().unwrap_or_default();
         let known = || self.words.get((recent.number as usize).wrapping_sub(1));
         if recent.number != 0

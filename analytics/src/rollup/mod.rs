@@ -59,7 +59,7 @@ use crate::error::{Error, Result};
 use crate::ingest::SourceFile;
 use crate::storage::PIPED_PARQUET;
 
-/// How to run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RollupOptions {
     /// Threads; 0 for one a core.

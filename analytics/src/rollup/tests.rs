@@ -73,7 +73,7 @@ fn text(cases: &[Case]) -> String {
     text
 }
 
-/// What the definitions say, computed with sorting and nested loops.
+/// Answers by the definitions, computed with sorting and nested loops.
 struct Naive {
     /// GPUs in hundredths (every size here is a multiple) to durations in milliseconds and all jobs' GPU time in hours.
     sizes: BTreeMap<i64, (u64, Vec<i64>, f64)>,

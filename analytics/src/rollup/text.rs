@@ -101,10 +101,10 @@ fn quarantine(ledger: &mut Ledger, mut rejects: Vec<Reject>, first_lines: &[u64]
     ledger.sort();
 }
 
-/// What the header says.
+/// Content of the header.
 struct Header {
     separator: u8,
-    /// For each column of the file, its place in [`COLUMNS`].
+    /// Place in [`COLUMNS`] of each column of the file.
     targets: Vec<Option<usize>>,
 }
 
@@ -114,14 +114,14 @@ struct Block {
     number: u64,
     /// Bytes of the buffer it fills.
     bytes: usize,
-    /// It is one line too long to be a row, cut.
+    /// Whether the block is one line too long to be a row, cut.
     too_long: bool,
 }
 
 /// The file as a sequence of blocks.
 struct Feed<'a> {
     reader: Box<dyn BufRead + Send + 'a>,
-    /// What was read after the last line end handed out.
+    /// Bytes read after the last line end handed out.
     carry: Vec<u8>,
     blocks: u64,
     header_lines: u64,

@@ -1,4 +1,4 @@
-//! What one thread has counted so far, and how the counts of two threads become one.
+//! Counts of one thread, and how the counts of two threads are merged.
 //!
 //! A job adds to one cell of size × state, one duration bin, one user, one hour and two grid instants; totals by size
 //! and by state are sums over the cells. O(1) a job, no allocation unless a size, user or page is new.
@@ -53,7 +53,7 @@ impl Sum {
 pub(super) struct Size {
     /// GPUs in millionths; `None` gathers jobs whose GPUs are unknown.
     pub(super) micro_gpus: Option<i64>,
-    /// By state, in the order of `JobState::ALL`.
+    /// Sums by state, in the order of `JobState::ALL`.
     pub(super) states: [Sum; STATES],
     pub(super) durations: Histogram,
 }
@@ -73,7 +73,7 @@ pub(super) struct Totals {
     pub(super) jobs: u64,
     /// Jobs still running, with known GPUs.
     pub(super) running: u64,
-    /// Their GPUs, millionths.
+    /// GPUs of the running jobs, millionths.
     pub(super) running_micro: i64,
     /// The last moment that any job names: the end of the observation.
     pub(super) last_ms: Option<i64>,

@@ -29,7 +29,7 @@ pub(super) fn duration_ms(seconds: f64) -> Option<i64> {
     (seconds >= 0.0 && seconds < RANGE_MS as f64 / 1e3).then_some((seconds * 1e3 + 0.5) as i64)
 }
 
-/// What the pass needs of one job, before definitions are applied.
+/// Values of one job that the pass needs, before definitions are applied.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Job {
     pub(super) submit: Option<i64>,
@@ -70,7 +70,7 @@ impl Job {
         in_range(self.running_since()?.saturating_add(run_ms).saturating_add(self.suspended_ms()))
     }
 
-    /// When it started, if it still ran when the record was taken.
+    /// Start of the job, if it still ran when the record was taken.
     #[inline]
     pub(super) fn running_since(&self) -> Option<i64> {
         if self.end.is_none() && JobState::ALL.get(usize::from(self.state)) == Some(&JobState::Running) {
@@ -80,7 +80,7 @@ impl Job {
         }
     }
 
-    /// Its GPUs in millionths.
+    /// GPUs of the job in millionths.
     #[inline]
     pub(super) fn micro_gpus(&self) -> Option<i64> {
         self.alloc_gpus.and_then(micro_gpus).or_else(|| self.req_gpus.and_then(micro_gpus))

@@ -96,7 +96,7 @@ impl<T: Copy + Default> Numbers<T> {
         (0..self.len).map(|ix| self.get(ix))
     }
 
-    /// The same rows in the order `order` names them.
+    /// Returns the rows in the order that `order` names.
     pub fn permuted(&self, order: &[u32]) -> Self {
         if self.is_all_unknown() {
             return Self { len: order.len(), values: Vec::new(), known: Vec::new() };
@@ -173,7 +173,7 @@ impl Label {
         self.values.get(code as usize).map(AsRef::as_ref)
     }
 
-    /// How many distinct texts there are (some may be unused after [`Label::set`]).
+    /// Number of distinct texts (some may be unused after [`Label::set`]).
     pub fn distinct(&self) -> usize {
         self.values.len()
     }
@@ -198,7 +198,7 @@ impl Label {
         (0..self.len).map(|ix| self.get(ix))
     }
 
-    /// The same rows in the order `order` names them.
+    /// Returns the rows in the order that `order` names.
     pub fn permuted(&self, order: &[u32]) -> Self {
         let mut out = Self::default();
         for ix in order {
@@ -258,7 +258,7 @@ impl Text {
         (0..self.len).map(|ix| self.get(ix))
     }
 
-    /// The same rows in the order `order` names them.
+    /// Returns the rows in the order that `order` names.
     pub fn permuted(&self, order: &[u32]) -> Self {
         let mut out = Self::default();
         for ix in order {

@@ -7,7 +7,7 @@
 //!
 //! O(length) for a name. Worked example: the board of `0/1g.10gb:3` is `0`, its profile `1g.10gb`.
 
-/// Whether it is an instance.
+/// Whether a name is of an instance of a GPU.
 pub(crate) fn is_instance(name: &str) -> bool {
     name.contains('/')
 }

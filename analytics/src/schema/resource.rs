@@ -1,4 +1,4 @@
-//! What jobs compete for: GPUs, CPU cores (processors), or whole nodes.
+//! Resource that jobs compete for: GPUs, CPU cores (processors), or whole nodes.
 //!
 //! A trace is replayed and learned from by one of them. Which it is follows from the trace unless the user says: GPUs if any job has one,
 //! else CPUs if any job has some, else nodes. O(jobs). Worked number: a log of 3,170 jobs with processors and no GPU field is of CPUs.
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JobTable, Table as _, gpu_count};
 
-/// What jobs compete for.
+/// Resource that jobs compete for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
@@ -21,16 +21,17 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// All of them, in the order in which they are guessed.
+    /// All resources, in the order in which they are guessed.
     pub const ALL: [Self; 3] = [Self::Gpus, Self::Cpus, Self::Nodes];
 
-    /// What the jobs of a trace compete for, as far as their table tells; GPUs if it tells nothing.
+    /// Resource that the jobs of a trace compete for, as far as their table tells; GPUs if it tells
+    /// nothing.
     pub fn of_jobs(jobs: &JobTable) -> Self {
         let has = |resource: &Self| (0..jobs.len()).any(|row| resource.given(jobs, row).is_some_and(|many| many > 0.0));
         Self::ALL.into_iter().find(has).unwrap_or_default()
     }
 
-    /// Its name as an option.
+    /// Name as an option.
     pub fn id(self) -> &'static str {
         match self {
             Self::Gpus => "gpus",
@@ -39,7 +40,7 @@ impl Resource {
         }
     }
 
-    /// One of it, in words.
+    /// Singular in words.
     pub fn one(self) -> &'static str {
         match self {
             Self::Gpus => "GPU",
@@ -48,7 +49,7 @@ impl Resource {
         }
     }
 
-    /// Several of it, in words.
+    /// Plural in words.
     pub fn many(self) -> &'static str {
         match self {
             Self::Gpus => "GPUs",
@@ -57,13 +58,13 @@ impl Resource {
         }
     }
 
-    /// How much of it the job of a row was given; where that is not known, how much it asked for.
+    /// Amount that the job of a row was given; where that is not known, the amount it asked for.
     pub fn given(self, jobs: &JobTable, row: usize) -> Option<f64> {
-        let (given, asked) = self.columns(jobs, row);
-        given.or(asked)
+        let (given, request) = self.columns(jobs, row);
+        given.or(request)
     }
 
-    /// How much of it the job of a row asked for; where that is not known, how much it was given.
+    /// Amount that the job of a row asked for; where that is not known, the amount it was given.
     pub fn asked(self, jobs: &JobTable, row: usize) -> Option<f64> {
         let (given, asked) = self.columns(jobs, row);
         asked.or(given)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a job stands or ended. The source's own word is kept in `reported_state`.
+/// State of a job, or how it ended. The source's own word is kept in `reported_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {

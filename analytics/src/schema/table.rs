@@ -7,7 +7,7 @@ use super::column::{Label, Numbers, Text};
 use super::state::JobState;
 use crate::time::{seconds_to_ms, within_reach};
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
@@ -30,7 +30,7 @@ pub enum ColumnKind {
 pub struct ColumnSpec {
     /// Name, with its unit as a suffix.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of the values.
     pub kind: ColumnKind,
     /// Meaning, one sentence.
     pub doc: &'static str,
@@ -56,7 +56,7 @@ pub enum ColumnMut<'a> {
     Num(&'a mut Numbers<f64>),
 }
 
-/// What storage and frames need of a table, whatever its columns.
+/// Interface of a table for storage and frames, whatever its columns.
 pub trait Table: Default {
     /// Name; the Parquet file is `<name>.parquet`.
     const NAME: &'static str;
@@ -517,7 +517,8 @@ impl JobTable {
         within_reach(start.saturating_add(held_ms))
     }
 
-    /// How long a job that ended without ever having started had waited by then, seconds: its wait is censored there.
+    /// Time that a job which ended without ever having started had waited, seconds: its wait is
+    /// censored there.
     /// `None` for every other job, and where the submission or the end is unknown.
     pub fn waited_in_vain_s(&self, ix: usize) -> Option<f64> {
         let over = self.state.get(ix).is_some_and(|state| JobState::from_id(state).is_final());

@@ -1,4 +1,4 @@
-//! How bursty arrivals are: gaps, dispersion of counts, periodicity, jobs that arrive together.
+//! Burstiness of arrivals: gaps, dispersion of counts, periodicity, jobs that arrive together.
 //!
 //! * CoV² of the gaps: variance over squared mean; 1 for a Poisson process, more when bursty.
 //! * Index of dispersion of counts: variance over mean of the number of arrivals in windows of one length (Cox and Lewis,
@@ -75,7 +75,7 @@ pub struct Burst {
     pub jobs: u64,
 }
 
-/// What arrival times tell about load.
+/// Statistics of arrival times.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Arrivals {
     /// Number of arrivals.
@@ -104,7 +104,7 @@ impl Arrivals {
     ///
     /// # Errors
     /// When there are none, they are not sorted, or they leave the observed interval.
-    pub fn of(times_ms: &[i64], observed: Option<(i64, i64)>) -> Result<Self, ArrivalError> {
+    pub fn new(times_ms: &[i64], observed: Option<(i64, i64)>) -> Result<Self, ArrivalError> {
         let (Some(&first_ms), Some(&last_ms)) = (times_ms.first(), times_ms.last()) else {
             return Err(ArrivalError::Empty);
         };
@@ -238,7 +238,7 @@ mod tests {
     fn by_hand() {
         // Three full minutes with 3, 0 and 3 arrivals: mean 2, variance (1 + 4 + 1)/2 = 3, index 1.5.
         let times = [0, 100, 30_000, 120_000, 120_999, 121_000];
-        let a = Arrivals::of(&times, Some((0, 180_000))).unwrap();
+        let a = Arrivals::new(&times, Some((0, 180_000))).unwrap();
         let minute = a.dispersion[0];
         assert_eq!((minute.window_ms, minute.windows, minute.mean_jobs), (60_000, 3, Some(2.0)));
         assert!((minute.index.unwrap() - 1.5).abs() < 1e-12);
@@ -257,7 +257,7 @@ mod tests {
     fn evenly_spaced_arrivals_have_no_dispersion() {
         // One per 10 s over two hours: CoV² 0, and six per minute without variance.
         let times: Vec<i64> = (0..720).map(|i| i * 10_000).collect();
-        let a = Arrivals::of(&times, Some((0, 7_200_000))).unwrap();
+        let a = Arrivals::new(&times, Some((0, 7_200_000))).unwrap();
         assert_eq!(a.gap_cov_squared, Some(0.0));
         assert_eq!((a.dispersion[0].windows, a.dispersion[0].index), (120, Some(0.0)));
         assert_eq!(a.hourly_correlation[0].correlation, None);
@@ -267,21 +267,21 @@ mod tests {
     #[test]
     fn the_cut_off_windows_at_the_edges_do_not_count() {
         // 00:00:30 to 00:02:30: only minute 1 is whole.
-        let a = Arrivals::of(&[30_000, 70_000, 150_000], None).unwrap();
+        let a = Arrivals::new(&[30_000, 70_000, 150_000], None).unwrap();
         assert_eq!((a.dispersion[0].windows, a.dispersion[0].mean_jobs), (1, Some(1.0)));
     }
 
     #[test]
     fn errors_and_extremes() {
-        assert_eq!(Arrivals::of(&[], None), Err(ArrivalError::Empty));
-        assert_eq!(Arrivals::of(&[1, 3, 2], None), Err(ArrivalError::Unsorted { index: 2 }));
-        assert_eq!(Arrivals::of(&[1, 3], Some((0, 3))), Err(ArrivalError::OutsideObserved));
-        let one = Arrivals::of(&[5], None).unwrap();
+        assert_eq!(Arrivals::new(&[], None), Err(ArrivalError::Empty));
+        assert_eq!(Arrivals::new(&[1, 3, 2], None), Err(ArrivalError::Unsorted { index: 2 }));
+        assert_eq!(Arrivals::new(&[1, 3], Some((0, 3))), Err(ArrivalError::OutsideObserved));
+        let one = Arrivals::new(&[5], None).unwrap();
         assert_eq!((one.gap_ms, one.gap_cov_squared, one.biggest_burst.jobs), (None, None, 1));
-        let same = Arrivals::of(&[5, 5, 5], None).unwrap();
+        let same = Arrivals::new(&[5, 5, 5], None).unwrap();
         assert_eq!((same.gap_cov_squared, same.same_second_share), (None, 1.0));
         // The widest possible trace takes no more memory than its two occupied windows.
-        assert!(Arrivals::of(&[i64::MIN + 999, i64::MAX - 1], None).is_ok());
+        assert!(Arrivals::new(&[i64::MIN + 999, i64::MAX - 1], None).is_ok());
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! How unequally a total is spread over its holders: GPU time over users, wait over jobs, load over VCs.
+//! Inequality of a total over its holders: GPU time over users, wait over jobs, load over VCs.
 //!
 //! With the values sorted ascending, x_1 ≤ ... ≤ x_n, and their sum S:
 //! * Lorenz curve: the poorest i of n hold (x_1 + ... + x_i) / S.
@@ -33,7 +33,7 @@ pub struct LorenzPoint {
 pub struct Concentration {
     /// Holders with a known value, those who hold 0 among them.
     pub holders: u64,
-    /// What they hold together, in the unit of the values.
+    /// Sum of all holdings, in the unit of the values.
     pub total: f64,
     /// Gini coefficient, 0 (equal) to below 1.
     pub gini: f64,
@@ -50,7 +50,7 @@ pub struct Concentration {
 impl Concentration {
     /// Measures one value per holder; at most `max_points` points of the Lorenz curve.
     #[must_use]
-    pub fn of(values: &[f64], max_points: usize) -> Option<Self> {
+    pub fn new(values: &[f64], max_points: usize) -> Option<Self> {
         let sorted = Sorted::new(values)?;
         Some(Self {
             holders: sorted.values.len() as u64,
@@ -89,7 +89,7 @@ pub fn top_count(n: usize, share: f64) -> usize {
     (count.max(0.0) as usize).min(n)
 }
 
-/// At most `max_points` points exactly on the Lorenz curve, (0, 0) and (1, 1) included.
+/// Returns at most `max_points` points exactly on the Lorenz curve, (0, 0) and (1, 1) included.
 #[must_use]
 pub fn lorenz(values: &[f64], max_points: usize) -> Option<Vec<LorenzPoint>> {
     Some(Sorted::new(values)?.lorenz(max_points))
@@ -154,7 +154,7 @@ pub struct Imbalance {
 impl Imbalance {
     /// Measures one value per part; `None` where the module text says so.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn new(values: &[f64]) -> Option<Self> {
         let sorted = Sorted::new(values)?;
         let n = sorted.values.len() as f64;
         let mean = sorted.total / n;
@@ -182,14 +182,14 @@ mod tests {
     fn by_hand() {
         // Sorted 1 1 1 5: cumulative shares 1/8 2/8 3/8 1; the rest is worked in the module text.
         let values = [5.0, 1.0, 1.0, 1.0];
-        let c = Concentration::of(&values, 100).unwrap();
+        let c = Concentration::new(&values, 100).unwrap();
         assert!((c.gini - 0.375).abs() < 1e-12);
         assert_eq!((c.holders, c.total), (4, 8.0));
         // ceil(0.01 * 4) = ceil(0.05 * 4) = ceil(0.1 * 4) = 1 user with 5 of 8.
         assert_eq!((c.top_1_percent_share, c.top_5_percent_share, c.top_10_percent_share), (0.625, 0.625, 0.625));
         let curve: Vec<_> = c.lorenz.iter().map(|p| (p.holder_share, p.value_share)).collect();
         assert_eq!(curve, vec![(0.0, 0.0), (0.25, 0.125), (0.5, 0.25), (0.75, 0.375), (1.0, 1.0)]);
-        let i = Imbalance::of(&values).unwrap();
+        let i = Imbalance::new(&values).unwrap();
         assert!((i.jain - 64.0 / 112.0).abs() < 1e-12);
         // Mean 2, squared deviations 9 + 1 + 1 + 1 = 12, variance 3.
         assert!((i.cov - 3.0_f64.sqrt() / 2.0).abs() < 1e-12);
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(gini(&[0.0, 0.0]), None);
         assert_eq!(gini(&[-1.0, 2.0]), None);
         assert_eq!(gini(&[]), None);
-        assert_eq!(Imbalance::of(&[0.0, 4.0]).unwrap().max_min_ratio, None);
-        assert!((Imbalance::of(&[0.0, 4.0]).unwrap().jain - 0.5).abs() < 1e-12);
+        assert_eq!(Imbalance::new(&[0.0, 4.0]).unwrap().max_min_ratio, None);
+        assert!((Imbalance::new(&[0.0, 4.0]).unwrap().jain - 0.5).abs() < 1e-12);
     }
 
     #[test]

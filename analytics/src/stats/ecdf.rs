@@ -121,7 +121,8 @@ impl Ecdf {
         self.values.len()
     }
 
-    /// At most `max_points` points exactly on the curve, ascending, with the first and the last step among them.
+    /// Returns at most `max_points` points exactly on the curve, ascending, with the first and the
+    /// last step among them.
     ///
     /// Half of the points are spread evenly over the height of the curve and half evenly over the axis (in log x when all
     /// values are positive), so that neither a steep rise nor a thin tail loses its shape.

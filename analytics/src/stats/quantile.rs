@@ -29,7 +29,7 @@ pub fn quantiles(values: &[f64], levels: &[f64]) -> Vec<Option<f64>> {
     quantiles_in_place(&mut known, levels)
 }
 
-/// As [`quantiles`], without a copy: reorders `values`, which must hold no NaN.
+/// Computes [`quantiles`] without a copy: reorders `values`, which must hold no NaN.
 #[must_use]
 pub fn quantiles_in_place(values: &mut [f64], levels: &[f64]) -> Vec<Option<f64>> {
     let n = values.len();
@@ -135,11 +135,11 @@ pub struct Summary {
 impl Summary {
     /// Summary of the known values; `None` when there are none.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn new(values: &[f64]) -> Option<Self> {
         Self::of_vec(values.to_vec())
     }
 
-    /// As [`Summary::of`], reusing the vector as work space.
+    /// Summary of the known values, reusing the vector as work space; `None` when there are none.
     #[must_use]
     pub fn of_vec(mut values: Vec<f64>) -> Option<Self> {
         const LEVELS: [f64; 10] = [0.0, 0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99, 1.0];
@@ -148,8 +148,8 @@ impl Summary {
         let mean = sum::mean(&values)?;
         let std = sum::variance(&values).map(f64::sqrt);
         let count = values.len() as u64;
-        let found: Option<Vec<f64>> = quantiles_in_place(&mut values, &LEVELS).into_iter().collect();
-        let &[min, p5, p10, p25, p50, p75, p90, p95, p99, max] = found?.as_slice() else {
+        let result: Option<Vec<f64>> = quantiles_in_place(&mut values, &LEVELS).into_iter().collect();
+        let &[min, p5, p10, p25, p50, p75, p90, p95, p99, max] = result?.as_slice() else {
             return None;
         };
         Some(Self { count, mean, std, min, p5, p10, p25, p50, p75, p90, p95, p99, max })
@@ -206,7 +206,7 @@ mod tests {
     fn summary_by_hand() {
         // 0, 1, ..., 100: every q quantile is 100 q, the mean 50, the variance (101^2 - 1)/12 * 101/100 = 858.5.
         let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
-        let s = Summary::of(&values).unwrap();
+        let s = Summary::new(&values).unwrap();
         assert_eq!((s.count, s.mean, s.min, s.max), (101, 50.0, 0.0, 100.0));
         assert!((s.std.unwrap() - 858.5_f64.sqrt()).abs() < 1e-12);
         for (got, expected) in [
@@ -221,8 +221,8 @@ mod tests {
         ] {
             assert!((got - expected).abs() < 1e-9, "{got} instead of {expected}");
         }
-        assert_eq!(Summary::of(&[2.0]).unwrap().std, None);
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::new(&[2.0]).unwrap().std, None);
+        assert_eq!(Summary::new(&[]), None);
     }
 
     proptest! {
@@ -237,7 +237,7 @@ mod tests {
         #[test]
         fn quantiles_are_monotone_and_inside(values in prop::collection::vec(-1e300_f64..1e300, 1..60), p in 0.0_f64..=1.0, q in 0.0_f64..=1.0) {
             let (low, high) = (p.min(q), p.max(q));
-            let s = Summary::of(&values).unwrap();
+            let s = Summary::new(&values).unwrap();
             let a = quantile(&values, low).unwrap();
             let b = quantile(&values, high).unwrap();
             prop_assert!(s.min <= a && a <= b && b <= s.max);

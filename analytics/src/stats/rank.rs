@@ -15,7 +15,8 @@
 
 use std::cmp::Ordering;
 
-/// What a product of a count and a level may be above a whole number by rounding alone: 100 × 0.07 is 7.000000000000001.
+/// Rounding error by which a product of a count and a level may exceed a whole number: 100 × 0.07
+/// is 7.000000000000001.
 const ROUNDING: f64 = 1e-9;
 
 /// Numbers in a total order.

@@ -28,7 +28,8 @@ fn stream(seed: u64, number: u64) -> ChaCha8Rng {
     rng
 }
 
-/// Which of `blocks` blocks resample `number` holds: as many as there are, each perhaps several times.
+/// Draws the blocks of resample `number` from `blocks` blocks, with replacement: as many as there
+/// are.
 pub fn whole(blocks: usize, seed: u64, number: u64) -> impl Iterator<Item = usize> {
     let mut rng = stream(seed, number);
     (0..blocks).map(move |_| rng.random_range(0..blocks))

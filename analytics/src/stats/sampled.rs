@@ -20,7 +20,7 @@ pub const BRIDGE: i64 = 3;
 /// The period of a series is the lower median of so many of its first gaps, so that a stream and a table agree.
 pub const PERIOD_GAPS: usize = 15;
 
-/// What one series integrates to.
+/// Integral of one series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Integral {
     /// The integral, unit of the samples × seconds.

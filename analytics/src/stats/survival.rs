@@ -254,7 +254,8 @@ impl KaplanMeier {
         Some(RestrictedMean { horizon, mean: area.value(), variance: variance.value() })
     }
 
-    /// At most `max_points` points exactly on the curve, as the share that has ended by x, which plots beside an ECDF.
+    /// Returns at most `max_points` points exactly on the curve, as the share that has ended by x,
+    /// which plots beside an ECDF.
     #[must_use]
     pub fn thin_ended(&self, max_points: usize) -> Vec<CurvePoint> {
         let times: Vec<f64> = self.steps.iter().map(|s| s.time).collect();

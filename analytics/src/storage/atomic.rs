@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// What passing names begin and end with.
+/// Prefix and suffix of passing names.
 const PREFIX: &str = ".tracecast.";
 const SUFFIX: &str = ".partial";
 
 /// Age from which on what has a passing name and is not locked was left behind: it is locked as soon as it is created.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
 
-/// What is being written under a passing name: removed when dropped unless it got its own, and known to a program that is told to stop.
+/// A file or folder being written under a passing name: removed when dropped unless it got its own,
+/// and known to a program that is told to stop.
 #[derive(Debug)]
 pub struct Unfinished {
     path: Option<PathBuf>,
@@ -43,7 +44,7 @@ impl Unfinished {
     fn file(path: &Path) -> io::Result<Self> {
         let mut all = all();
         let (file, passing) = passing(0o666).tempfile_in(beside(path))?.keep().map_err(|failed| failed.error)?;
-        Ok(Self::of(passing, Some(file), &mut all))
+        Ok(Self::new(passing, Some(file), &mut all))
     }
 
     /// An empty folder that is to become `path`.
@@ -51,22 +52,22 @@ impl Unfinished {
         let mut all = all();
         let passing = passing(0o777).tempdir_in(beside(path))?.keep();
         let opened = File::open(&passing).ok();
-        Ok(Self::of(passing, opened, &mut all))
+        Ok(Self::new(passing, opened, &mut all))
     }
 
-    fn of(path: PathBuf, opened: Option<File>, all: &mut BTreeSet<PathBuf>) -> Self {
+    fn new(path: PathBuf, opened: Option<File>, all: &mut BTreeSet<PathBuf>) -> Self {
         // A file system without locks has none that are left behind removed.
         let _ = opened.as_ref().map(File::try_lock);
         all.insert(path.clone());
         Self { path: Some(path), opened }
     }
 
-    /// Where it is.
+    /// Path of the file or folder.
     pub(super) fn path(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Gives it its name: that of a file, which is replaced, or of an empty folder.
+    /// Renames it to `path`: a file, which is replaced, or an empty folder.
     pub(super) fn publish(self, path: &Path) -> io::Result<()> {
         publish(vec![(self, path)])
     }
@@ -133,7 +134,8 @@ fn publish(passing: Vec<(Unfinished, &Path)>) -> io::Result<()> {
     Ok(())
 }
 
-/// How passing names are drawn; `mode` are the permissions before the user's mask, those that a file or folder has elsewhere.
+/// Builder of passing names; `mode` are the permissions before the user's mask, those that a file
+/// or folder has elsewhere.
 fn passing(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
@@ -185,7 +187,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<()> {
 /// Removes a file or folder of a passing name. The reason for the failure that led here is what the user needs; what was never made cannot
 /// be removed either.
 fn remove(path: &Path) {
-    let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
@@ -195,11 +197,11 @@ pub(super) fn remove_left_behind(folder: &Path, is_ours: &dyn Fn(&str) -> bool) 
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_passing = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
-        let is_old = |found: &fs::Metadata| {
-            let age = found.modified().ok().and_then(|modified| modified.elapsed().ok());
-            (found.is_dir() || found.is_file()) && age.is_some_and(|age| age >= LEFT_BEHIND)
+        let is_old = |result: &fs::Metadata| {
+            let age = result.modified().ok().and_then(|modified| modified.elapsed().ok());
+            (result.is_dir() || result.is_file()) && age.is_some_and(|age| age >= LEFT_BEHIND)
         };
-        if !is_passing || !entry.metadata().is_ok_and(|found| is_old(&found)) {
+        if !is_passing || !entry.metadata().is_ok_and(|metadata| is_old(&metadata)) {
             continue;
         }
         let path = entry.path();
@@ -207,7 +209,7 @@ pub(super) fn remove_left_behind(folder: &Path, is_ours: &dyn Fn(&str) -> bool) 
         if opened.try_lock().is_err() {
             continue;
         }
-        if opened.metadata().is_ok_and(|found| found.is_file()) {
+        if opened.metadata().is_ok_and(|metadata| metadata.is_file()) {
             let _ = fs::remove_file(&path);
             continue;
         }

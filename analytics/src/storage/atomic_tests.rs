@@ -53,7 +53,7 @@ fn a_link_under_a_name_that_was_foreseen_leads_nowhere() {
     assert_eq!(mode(made.path()), mode(&folder.path().join("sub")));
 }
 
-/// What a killed program left behind goes; what is at work, or holds somebody's files, stays.
+/// Remains of a killed program are removed; files in use, or of somebody else, stay.
 #[test]
 fn what_was_left_behind_is_removed() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use jiff::civil::DateTime;
 use super::{Zone, parse_local, parse_with_offset, seconds_to_ms, within_reach};
 use crate::error::{Error, Result};
 
-/// What a moment may look like, for messages.
+/// Forms of a moment, for messages.
 const FORMS: &str = "write 2017-10-03 (that whole day), 2017-10-03T12:00 (in the trace's zone), 2017-10-03T12:00:00Z, or seconds since the epoch";
 
 /// A moment as it was written.
@@ -32,7 +32,7 @@ pub struct Written {
 enum Means {
     /// A moment that depends on no zone, milliseconds.
     Instant(i64),
-    /// On a clock in the trace's zone.
+    /// A time on a clock in the trace's zone.
     Local(DateTime),
     /// A day there: its first moment, and that of the next.
     Day(DateTime, DateTime),
@@ -106,7 +106,7 @@ impl Written {
     }
 }
 
-/// As it was written.
+/// Writes the moment as it was typed.
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -116,7 +116,7 @@ impl fmt::Display for Written {
 /// A half-open window as it was written; either side may be open.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
-    /// What its two sides are called where they are typed.
+    /// Names of the two sides where they are typed.
     names: [&'static str; 2],
     from: Option<&'a Written>,
     to: Option<&'a Written>,
@@ -137,7 +137,8 @@ impl<'a> Window<'a> {
         Ok(window)
     }
 
-    /// Its first moment and the one at which it ends, milliseconds, where local times are of `zone`.
+    /// Returns the first moment of the window and the one at which it ends, milliseconds, where
+    /// local times are of `zone`.
     ///
     /// # Errors
     /// If it is empty or ends before it begins.

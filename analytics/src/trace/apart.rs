@@ -23,13 +23,13 @@ const FEW: usize = 20;
 /// First and last moment, ms.
 type Span = (i64, i64);
 
-/// How many rows of jobs and samples there are: where those of the next source begin.
+/// Numbers of rows of jobs and samples, at which the rows of the next source begin.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent([usize; 3]);
 
 impl Extent {
     /// Counts the rows of a trace.
-    pub fn of(trace: &Trace) -> Self {
+    pub fn new(trace: &Trace) -> Self {
         Self([trace.jobs.len(), trace.gpu_samples.len(), trace.node_samples.len()])
     }
 
@@ -76,7 +76,7 @@ impl Trace {
         if !(self.basis.has_dates() && other.basis.has_dates()) {
             return Ok(());
         }
-        let span = |of: &Self| Extent::default().span(of, Extent::of(of));
+        let span = |of: &Self| Extent::default().span(of, Extent::new(of));
         meet(name, span(self), span(other))
     }
 
@@ -93,7 +93,7 @@ impl Trace {
             [one, ..] => format!("{one} and {} more", files.len() - 1),
             [] => return Ok(()),
         };
-        meet(&name, Extent::default().span(self, from), from.span(self, Extent::of(self)))?;
+        meet(&name, Extent::default().span(self, from), from.span(self, Extent::new(self)))?;
         if files.len() < 2 {
             return Ok(());
         }
@@ -164,7 +164,7 @@ mod tests {
         assert!(sample(2024).is_err());
         // Meters over all the years overlap.
         assert!(sample(2016).is_ok());
-        let from = Extent::of(&trace);
+        let from = Extent::new(&trace);
         trace.gpu_samples.push(GpuSampleRow { ts: Some(54 * 365 * DAY_MS), ..GpuSampleRow::default() });
         assert!(trace.check_together(from, &["meters.csv"]).is_err());
     }

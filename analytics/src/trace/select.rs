@@ -14,7 +14,7 @@ use super::Trace;
 use crate::report::format::{count, counted};
 use crate::schema::{ActivityTable, CapacityTable, GpuSampleTable, NodeSampleTable, NodeTable, Table, Text};
 
-/// What a trace was cut to.
+/// Selection that a trace was cut to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Selected {
     /// The condition, as it was written.
@@ -42,8 +42,9 @@ pub struct Submitted {
 }
 
 impl Selected {
-    /// What two traces together are cut to, each given with its jobs, when they have `jobs` as one; `None` if both are whole. A job that both cut out
-    /// counts twice in `of`, as neither knows it any more.
+    /// Joint selection of two traces, each given with its number of jobs, when they have `jobs` as
+    /// one; `None` if both are whole. A job that both cut out counts twice in `of`, as neither
+    /// knows it any more.
     pub(super) fn union(
         (a, in_a): (Option<Self>, usize),
         (b, in_b): (Option<Self>, usize),
@@ -78,7 +79,7 @@ impl Selected {
         Some(Self { condition, jobs, of: (of_a + of_b).saturating_sub(twice), unknown, submitted })
     }
 
-    /// What was selected, for people.
+    /// The selection in a sentence.
     pub fn sentence(&self) -> String {
         let unknown = match self.unknown {
             0 => String::new(),
@@ -90,7 +91,7 @@ impl Selected {
         format!("Only jobs with `{}` are looked at: {} of {of}.{unknown}", self.condition, count(self.jobs))
     }
 
-    /// What was selected, in a few words.
+    /// The selection in a few words.
     pub fn in_short(&self) -> String {
         format!("{} of {} with {}", count(self.jobs), counted(self.of, "job", "jobs"), self.condition)
     }
@@ -229,7 +230,7 @@ mod tests {
         let selected = trace.selected.clone().unwrap();
         let time = Submitted { from_ms: 2_000, to_ms: 30_000, record_end_ms: 100_000 };
         assert_eq!((selected.jobs, selected.of, selected.submitted), (1, 4, Some(time)));
-        let facts = crate::facts::JobFacts::of(&trace);
+        let facts = crate::facts::JobFacts::new(&trace);
         assert_eq!((facts.window, facts.record_end), (Some((2_000, 30_000)), Some(100_000)));
         // It runs from 20 s to the end of the record, not to its own last moment.
         assert_eq!((facts.run_s(0), facts.wait_s(0)), (Some(80.0), Some(15.0)));

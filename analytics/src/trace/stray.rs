@@ -46,7 +46,7 @@ const YEAR_MS: i64 = 365 * DAY_MS + DAY_MS / 4;
 const FEW: usize = 20;
 /// Fewer rows than this tell no bulk from a stray.
 const LEAST_ROWS: usize = 3;
-/// Of a job's key, characters that are shown.
+/// Number of characters of a job's key that are shown.
 const SHOWN_KEY: usize = 24;
 
 /// A row has a time that is far from all others.
@@ -138,7 +138,7 @@ pub fn late_ends(trace: &Trace) -> Option<String> {
     ))
 }
 
-/// What a time is called, when it is, and which job's it is.
+/// Name of a time and its value, ms.
 type Time = (&'static str, i64);
 
 /// The times of a job: those recorded, and the end that its run leads to where none is.
@@ -182,7 +182,7 @@ fn jobs(trace: &mut Trace, file: &str) {
             }
         }
     }
-    let mut found: Vec<(Option<&str>, Time)> = Vec::new();
+    let mut result: Vec<(Option<&str>, Time)> = Vec::new();
     let mut rows: HashSet<usize> = HashSet::new();
     let numbers = reused(trace);
     for job in 0..trace.jobs.len() {
@@ -195,20 +195,21 @@ fn jobs(trace: &mut Trace, file: &str) {
         });
         if let Some(time) = time {
             rows.insert(job);
-            found.push((key, time));
+            result.push((key, time));
         }
     }
     let all = trace.jobs.len().max(attempts.len());
-    if all < LEAST_ROWS || found.len().max(by_attempt.len()) > (all / FEW).max(1) {
+    if all < LEAST_ROWS || result.len().max(by_attempt.len()) > (all / FEW).max(1) {
         return;
     }
-    let gone: HashSet<String> = found.iter().chain(&by_attempt).filter_map(|(key, _)| key.map(str::to_owned)).collect();
-    let told = if found.is_empty() { &by_attempt } else { &found };
+    let gone: HashSet<String> =
+        result.iter().chain(&by_attempt).filter_map(|(key, _)| key.map(str::to_owned)).collect();
+    let told = if result.is_empty() { &by_attempt } else { &result };
     for (key, (name, time)) in told {
         let text = format!("job {}: {}", shown(*key), against(*time, bulk));
         trace.ledger.quarantine_later(FAR_TIME, file, name, &text);
     }
-    if !found.is_empty() {
+    if !result.is_empty() {
         keep(&mut trace.jobs, |_, row| !rows.contains(&row));
     }
     let stays = |key: Option<&str>| key.is_none_or(|key| !gone.contains(key));
@@ -231,7 +232,8 @@ fn reused(trace: &Trace) -> HashSet<&str> {
     trace.jobs.job_key.iter().flatten().filter(|key| key.contains('@')).map(number).collect()
 }
 
-/// Whether a job has a submission, a start and an end that follow one another within the time that is never far.
+/// Whether a job's submission, start and end are known and follow one another within the time that
+/// is never far.
 fn in_order(trace: &Trace, job: usize) -> bool {
     let jobs = &trace.jobs;
     let times = [&jobs.submit, &jobs.start, &jobs.end].map(|of| of.get(job));

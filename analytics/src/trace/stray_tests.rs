@@ -168,7 +168,7 @@ fn a_time_of_1970_is_unknown_however_many_there_are() {
     assert!(trace.ledger.balances());
 }
 
-/// Found by a newcomer: a run of nearly five years in a file of days was passed over in silence.
+/// A run of nearly five years in a file of days is reported.
 #[test]
 fn an_end_long_after_all_others_is_told() {
     let with = |ends: &[&str]| {

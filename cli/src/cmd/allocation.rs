@@ -1,4 +1,4 @@
-//! `tracecast backtest allocation`.
+//! `tracecast plan allocation`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
 
-/// Who is let into a round first.
+/// Order of the jobs let into a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
     /// In order of submission
@@ -41,7 +41,7 @@ impl From<Order> for HostOrder {
     }
 }
 
-/// How long drawn jobs run.
+/// Runs of drawn jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Runs {
     /// Half an hour to a week, as Gavel's simulator draws them
@@ -53,8 +53,8 @@ pub(crate) enum Runs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, 96 drawn jobs on eight GPUs of each of Gavel's types, five times:
-  tracecast backtest allocation simulation_throughputs.json.gz --gpus v100=8,p100=8,k80=8 --draw 96 --seeds 5")]
-pub(crate) struct BacktestAllocation {
+  tracecast plan allocation simulation_throughputs.json.gz --fleet v100=8,p100=8,k80=8 --draw 96 --seeds 5")]
+pub(crate) struct PlanAllocation {
     /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s
     #[arg(value_name = "THROUGHPUTS")]
     pub(crate) throughputs: PathBuf,
@@ -62,7 +62,7 @@ pub(crate) struct BacktestAllocation {
     ///
     /// The types are those of the throughputs. Runs of drawn jobs are measured on the first.
     #[arg(long, value_name = "TYPE=GPUS", required = true, help_heading = "Fleet")]
-    pub(crate) gpus: String,
+    pub(crate) fleet: String,
     /// GPUs of a node, so that gangs are put onto nodes [default: gangs lie anywhere within a type]
     #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Fleet")]
     pub(crate) gpus_per_node: Option<u32>,
@@ -185,13 +185,14 @@ fn rate(text: &str) -> Result<f64, &'static str> {
 }
 
 /// Processors and memory of the nodes, if they count.
-fn hosts(asked: &BacktestAllocation, fleet: &TypedFleet) -> Result<Option<HostFleet>> {
-    let nodes = asked.gpus_per_node.zip(asked.cpus_per_node.as_deref()).zip(asked.memory_per_node.as_deref());
+fn hosts(arguments: &PlanAllocation, fleet: &TypedFleet) -> Result<Option<HostFleet>> {
+    let nodes =
+        arguments.gpus_per_node.zip(arguments.cpus_per_node.as_deref()).zip(arguments.memory_per_node.as_deref());
     let Some(((gpus, cpus), memory)) = nodes else { return Ok(None) };
     let types: Vec<&str> = fleet.pools.iter().map(|pool| pool.name.as_str()).collect();
     let (cpus, memory) = (host::by_type(cpus, &types)?, host::by_type(memory, &types)?);
     let nodes = cpus.into_iter().zip(memory).map(|(cpus, memory_gb)| HostNeeds { cpus, memory_gb }).collect();
-    let tables = match &asked.host_table {
+    let tables = match &arguments.host_table {
         Some(path) => {
             let file = path.display().to_string();
             let tables = table::read(&file, &source::text(path)?)?;
@@ -208,14 +209,14 @@ fn hosts(asked: &BacktestAllocation, fleet: &TypedFleet) -> Result<Option<HostFl
         }
         None => Vec::new(),
     };
-    let hosts = HostFleet::of(gpus, nodes, tables)?;
-    Ok(Some(if asked.classes.is_some() { hosts.with_classes() } else { hosts }))
+    let hosts = HostFleet::new(gpus, nodes, tables)?;
+    Ok(Some(if arguments.classes.is_some() { hosts.with_classes() } else { hosts }))
 }
 
 /// The policies that are asked for, or all that apply.
-fn policies(asked: &BacktestAllocation, fleet: &TypedFleet, jobs: &AllocationJobs) -> Vec<AllocationPolicy> {
-    if !asked.policies.is_empty() {
-        return asked.policies.clone();
+fn policies(arguments: &PlanAllocation, fleet: &TypedFleet, jobs: &AllocationJobs) -> Vec<AllocationPolicy> {
+    if !arguments.policies.is_empty() {
+        return arguments.policies.clone();
     }
     let single = match jobs {
         AllocationJobs::Listed(jobs) => {
@@ -245,19 +246,19 @@ fn policies(asked: &BacktestAllocation, fleet: &TypedFleet, jobs: &AllocationJob
     AllocationPolicy::ALL.into_iter().filter(applies).collect()
 }
 
-pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("backtest-allocation", &[])?;
-    if !(1_000..=86_400_000).contains(&asked.round) {
+pub(crate) fn plan(arguments: &PlanAllocation, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("plan-allocation", &[])?;
+    if !(1_000..=86_400_000).contains(&arguments.round) {
         return Err(Usage("--round: write a time from 1s to 1d".to_owned()).into());
     }
-    if asked.restart >= asked.round {
+    if arguments.restart >= arguments.round {
         return Err(Usage("--restart: a restart must take less than a round".to_owned()).into());
     }
-    let pools: Vec<GpuPool> = pool::pools(&asked.gpus)?;
-    let mut fleet = TypedFleet::of(pools, &source::rates(&asked.throughputs)?)?;
-    fleet.host = hosts(asked, &fleet)?;
-    let mut title = asked.throughputs.display().to_string();
-    let jobs = match (&asked.jobs, asked.draw) {
+    let pools: Vec<GpuPool> = pool::pools(&arguments.fleet)?;
+    let mut fleet = TypedFleet::new(pools, &source::rates(&arguments.throughputs)?)?;
+    fleet.host = hosts(arguments, &fleet)?;
+    let mut title = arguments.throughputs.display().to_string();
+    let jobs = match (&arguments.jobs, arguments.draw) {
         (Some(path), _) => {
             title += &format!(", {}", path.display());
             AllocationJobs::Listed(job::read(&path.display().to_string(), &source::text(path)?, &fleet)?)
@@ -265,34 +266,34 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         (None, count) => {
             let what = JobDraw {
                 jobs: count.unwrap_or(1) as usize,
-                per_hour: asked.rate,
-                runs: match asked.runs {
+                per_hour: arguments.rate,
+                runs: match arguments.runs {
                     Runs::Simulation => DrawnRuns::Simulation,
                     Runs::Hours => DrawnRuns::Hours,
                 },
-                gangs: !asked.single_gpu,
-                deadlines: asked.deadlines,
-                classes: asked.classes,
-                users: asked.users.map(|users| UserDraw { users, burst: asked.burst }),
+                gangs: !arguments.single_gpu,
+                deadlines: arguments.deadlines,
+                classes: arguments.classes,
+                users: arguments.users.map(|users| UserDraw { users, burst: arguments.burst }),
             };
-            AllocationJobs::Drawn(what, (1..=asked.seeds).collect())
+            AllocationJobs::Drawn(what, (1..=arguments.seeds).collect())
         }
     };
-    let policies = policies(asked, &fleet, &jobs);
+    let policies = policies(arguments, &fleet, &jobs);
     let sets = if let AllocationJobs::Drawn(_, seeds) = &jobs { seeds.len() } else { 1 };
     let steps = Steps::new(quiet, "replaying policies", sets * policies.len());
     let options = RoundOptions {
-        round_ms: asked.round,
-        restart_ms: asked.restart,
-        reallocate_ms: asked.reallocate,
-        per_node: asked.gpus_per_node,
-        alpha: asked.alpha,
-        lease_rounds: asked.lease,
-        host_order: asked.host_order.into(),
+        round_ms: arguments.round,
+        restart_ms: arguments.restart,
+        reallocate_ms: arguments.reallocate,
+        per_node: arguments.gpus_per_node,
+        alpha: arguments.alpha,
+        lease_rounds: arguments.lease,
+        host_order: arguments.host_order.into(),
     };
     let request = AllocationRequest { policies, jobs, options };
-    let answer = AllocationAnswer::of(&fleet, title, &request, &steps)?;
+    let answer = AllocationAnswer::new(&fleet, title, &request, &steps)?;
     drop(steps);
     output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -1,5 +1,5 @@
-//! What becomes of an answer: rendered in the form asked for, its charts drawn, written to stdout or a file. The same for every command that answers
-//! with a report.
+//! Output of an answer: rendered in the form asked for, its charts drawn, written to stdout or a
+//! file. Every command that answers with a report uses it.
 
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::output;
 
-/// In which form, which parts, and where to.
+/// Form and parts of an answer, and where it is written.
 #[derive(Debug, Args)]
 pub(crate) struct Answering {
     /// Form in which the answer is written [default: as the name of --out ends, else table]
@@ -24,6 +24,9 @@ pub(crate) struct Answering {
     /// Write the answer as JSON: short for --format json
     #[arg(long, conflicts_with = "format", help_heading = "Answer")]
     json: bool,
+    /// Show the whole answer as text: all tables, cautions and notes
+    #[arg(long, help_heading = "Answer")]
+    details: bool,
     /// Write only these sections of the answer, separated by commas
     ///
     /// A section is named by its ID, as in the links of the HTML form. An unknown ID is an error that lists all IDs. JSON holds the whole answer
@@ -37,16 +40,28 @@ pub(crate) struct Answering {
     pub(crate) replacing: Replacing,
 }
 
+/// Form of an answer with charts, and where both are written.
+#[derive(Debug, Args)]
+pub(crate) struct Charting {
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
 /// An answer whose form and place were found to be in order.
 #[derive(Debug)]
 pub(crate) struct Checked<'a> {
     answering: &'a Answering,
     command: &'a str,
     out: Option<PathBuf>,
+    charts: Option<&'a Path>,
 }
 
 impl Answering {
-    fn form(&self) -> Form {
+    /// The form in which the answer is written.
+    pub(crate) fn form(&self) -> Form {
         let of_name = || early::form_of_name(self.out.as_deref());
         if self.json { Form::Json } else { self.format.or_else(of_name).unwrap_or(Form::Table) }
     }
@@ -65,20 +80,33 @@ impl Answering {
         let out = self.replacing.answer(self.out.as_deref(), command, &form)?;
         self.replacing.files(others.iter().copied())?;
         early::apart([&out].into_iter().chain(others.iter().copied()))?;
-        Ok(Checked { answering: self, command, out })
+        Ok(Checked { answering: self, command, out, charts: None })
     }
 }
 
-impl Checked<'_> {
-    /// Whether a form or a chart needs the report.
-    pub(crate) fn reports(&self, charts: Option<&Path>) -> bool {
-        charts.is_some() || !matches!(self.answering.form(), Form::Json)
+impl Charting {
+    /// Checks as [`Answering::check`] does, and the folder of the charts.
+    pub(crate) fn check<'a>(&'a self, command: &'a str, others: &[&Option<PathBuf>]) -> Result<Checked<'a>> {
+        self.answering.check(command, others)?.with_charts(&self.charts)
+    }
+}
+
+impl<'a> Checked<'a> {
+    /// The answer with charts in a folder, if one is named.
+    pub(crate) fn with_charts(self, charts: &'a Option<PathBuf>) -> Result<Self> {
+        self.answering.replacing.folders([charts])?;
+        Ok(Self { charts: charts.as_deref(), ..self })
     }
 
-    /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a form or a chart needs it.
+    /// Whether a form or a chart needs the report.
+    pub(crate) fn reports(&self) -> bool {
+        self.charts.is_some() || !matches!(self.answering.form(), Form::Json)
+    }
+
+    /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a
+    /// form or a chart needs it.
     pub(crate) fn write<F: FnOnce() -> Report>(
         &self,
-        charts: Option<&Path>,
         quiet: bool,
         report: F,
         json: impl FnOnce() -> Result<String>,
@@ -96,14 +124,21 @@ impl Checked<'_> {
         let text = match self.answering.form() {
             Form::Json => json()?,
             Form::Csv => {
-                draw(&report, charts, quiet)?;
+                draw(&report, self.charts, quiet)?;
                 return self.write_csv(&report, &single, quiet);
             }
-            Form::Table => report::text::render(&report, output::width(self.out.as_deref())),
+            Form::Table => {
+                let options = output::width(self.out.as_deref());
+                if self.answering.details || !section.is_empty() {
+                    report::text::render(&report, options)
+                } else {
+                    report::text::short(&report, options) + &report::text::more(&report, options)
+                }
+            }
             Form::Markdown => report::markdown::render(&report),
             Form::Html => report::html::render(&report).context("draw the report")?,
         };
-        draw(&report, charts, quiet)?;
+        draw(&report, self.charts, quiet)?;
         output::text(&text, self.out.as_deref())
     }
 
@@ -120,9 +155,12 @@ impl Checked<'_> {
             [one] => output::text(&one.text, self.out.as_deref()),
             tables => {
                 let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
-                let asked = &self.answering.section;
-                let of =
-                    if asked.is_empty() { "the answer".to_owned() } else { format!("--section {}", asked.join(",")) };
+                let arguments = &self.answering.section;
+                let of = if arguments.is_empty() {
+                    "the answer".to_owned()
+                } else {
+                    format!("--section {}", arguments.join(","))
+                };
                 // What was asked for has none of its own, or it would have been written.
                 let one = single.first().map(|first| {
                     format!(
@@ -133,13 +171,13 @@ impl Checked<'_> {
                 let all = (!names.is_empty()).then(|| "for all of them, name a folder: --out FOLDER/".to_owned());
                 let text = names.is_empty().then(|| "for its text, leave --format csv out".to_owned());
                 let ways: Vec<String> = [all, text, one].into_iter().flatten().collect();
-                let found = match names.as_slice() {
+                let result = match names.as_slice() {
                     [] => format!("CSV holds one table, and of {of} there is none"),
                     several => {
                         format!("CSV holds one table, and of {of} there are {}: {}", several.len(), several.join(", "))
                     }
                 };
-                Err(Usage(format!("{found}; {}", ways.join("; "))).into())
+                Err(Usage(format!("{result}; {}", ways.join("; "))).into())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The command as it was run, for answers that say how to run it again: quoted for a shell, without options that change nothing in the answer.
 //!
-//! Worked example: `tracecast --threads 2 plan cloud "my zone.json" --work 48h --json` is told as `tracecast plan cloud 'my zone.json' --work 48h`.
+//! Worked example: `tracecast --threads 2 plan rent job "my zone.json" --work 48h --json` is told
+//! as `tracecast plan rent job 'my zone.json' --work 48h`.
 
 use std::ffi::OsString;
 
@@ -47,8 +48,8 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let of = |words: &[&str]| told(words.iter().map(OsString::from));
-        let words = ["--threads", "2", "plan", "cloud", "my zone.json", "--work", "48h", "--json"];
-        assert_eq!(of(&words), "tracecast plan cloud 'my zone.json' --work 48h");
+        let words = ["--threads", "2", "plan", "rent", "job", "my zone.json", "--work", "48h", "--json"];
+        assert_eq!(of(&words), "tracecast plan rent job 'my zone.json' --work 48h");
         assert_eq!(
             of(&["plan", "--threads=2", "-o", "a.json", "--work-quantiles", "0=1h,1=2h"]),
             "tracecast plan --work-quantiles 0=1h,1=2h"

@@ -19,11 +19,11 @@ use tracecast_analytics::storage;
 use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 
 use crate::args::{Reading, TIMES, duration, listed, window};
-use crate::cmd::answer::Answering;
+use crate::cmd::answer::Charting;
 use crate::cmd::describe;
 use crate::{output, source};
 
-/// How to name what a factor file holds.
+/// Help on factor files.
 const FACTOR_FILE: &str = "\
 A factor file (TOML) says how energy is turned into carbon and money. Every table in it is optional.
 If the factor of a figure is missing, the answer leaves the figure out and says so. Every table may
@@ -108,20 +108,17 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = listed(duration), default_value = "5m,15m,60m", help_heading = "What if")]
     pub(crate) idle_after: Vec<i64>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
     /// Write the energy, carbon and cost that each job is charged with to this CSV file
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
-    pub(crate) jobs: Option<PathBuf>,
+    pub(crate) by_job: Option<PathBuf>,
     /// Write a manifest to this file, from which others can repeat the audit with --verify
     ///
     /// It holds the SHA-256 of each input and of the answer, the factors with their sources, the options and the version.
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) manifest: Option<PathBuf>,
     /// Repeat the audit of this manifest, and check that the answer is the same byte for byte
-    #[arg(long, value_name = "FILE", help_heading = "Answer", conflicts_with_all = ["from", "to", "pue", "zone", "taken_as", "idle_after", "format", "json", "section", "out", "charts", "jobs", "manifest", "reader", "timezone"])]
+    #[arg(long, value_name = "FILE", help_heading = "Answer", conflicts_with_all = ["from", "to", "pue", "zone", "taken_as", "idle_after", "format", "json", "section", "out", "charts", "by_job", "manifest", "reader", "timezone"])]
     pub(crate) verify: Option<PathBuf>,
 }
 
@@ -140,34 +137,33 @@ struct Made {
 }
 
 pub(crate) fn run(request: &Audit, quiet: bool) -> Result<()> {
-    request
-        .reading
-        .needs_all_jobs("without the other jobs, their energy would count as idle; select rows from --jobs instead")?;
+    request.reading.needs_all_jobs(
+        "without the other jobs, their energy would count as idle; select rows from --by-job instead",
+    )?;
     if let Some(path) = &request.verify {
         return verify(request, path, quiet);
     }
-    let checked = request.answering.check("audit", &[&request.jobs, &request.manifest])?;
-    request.answering.replacing.folders([&request.charts])?;
+    let checked = request.charting.check("audit", &[&request.by_job, &request.manifest])?;
     let window = window(&request.from, &request.to)?;
     let made = make(options(request), Some(window), request.reading.strict, quiet)?;
-    if let Some(path) = &request.jobs {
+    if let Some(path) = &request.by_job {
         if made.answer.all_jobs.is_empty() {
-            bail!("--jobs {}: there is nothing to write. {}", path.display(), made.answer.without_jobs);
+            bail!("--by-job {}: there is nothing to write. {}", path.display(), made.answer.without_jobs);
         }
         output::write(path, &made.answer.jobs_csv()?)?;
     }
     if let Some(path) = &request.manifest {
         output::write(path, made.manifest.to_json()?.as_bytes())?;
     }
-    checked.write(request.charts.as_deref(), quiet, || made.answer.report(), || Ok(made.text))
+    checked.write(quiet, || made.answer.report(), || Ok(made.text))
 }
 
-/// How a path was typed.
+/// Path as it was typed.
 fn typed(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// What was asked for, as a manifest keeps it.
+/// Options of the request, as a manifest keeps them.
 fn options(request: &Audit) -> ManifestOptions {
     let named = |path: &Option<PathBuf>| path.as_deref().map(typed);
     ManifestOptions {
@@ -286,16 +282,16 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
 
     let mut inputs = read;
     if let Some(path) = &options.factors {
-        inputs.push(Input::of("factors", Path::new(path))?);
+        inputs.push(Input::new("factors", Path::new(path))?);
     }
     for (role, path) in &used.files {
-        inputs.push(Input::of(role, path)?);
+        inputs.push(Input::new(role, path)?);
     }
     let power_caps = match studies {
         None => None,
         Some(studies) => {
             for study in &studies {
-                inputs.push(Input::of("power_caps", &study.path)?);
+                inputs.push(Input::new("power_caps", &study.path)?);
             }
             Some(cap::apply(&trace, &account, studies, options.taken_as.as_deref())?)
         }
@@ -315,9 +311,9 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         power_caps,
         reclaim: Some(reclaim),
     };
-    let answer = Answer::of(&trace, &ledger, account, beside);
+    let answer = Answer::new(&trace, &ledger, account, beside);
     let text = answer.to_json()?;
-    let manifest = AuditManifest::of(
+    let manifest = AuditManifest::new(
         options,
         inputs,
         (used.records, answer.constants.clone()),
@@ -334,7 +330,7 @@ fn studies(options: &ManifestOptions) -> Result<Option<Vec<cap::Study>>> {
     Ok(Some(files.iter().map(|(gpu_type, path)| cap::read(gpu_type, path)).collect::<Result<_, _>>()?))
 }
 
-/// What was measured.
+/// Measured trace and its energy.
 struct Measured {
     trace: Trace,
     ledger: EnergyLedger,

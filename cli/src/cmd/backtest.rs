@@ -1,6 +1,4 @@
-//! `tracecast backtest duration`.
-
-use std::path::PathBuf;
+//! `tracecast model backtest duration`.
 
 use anyhow::Result;
 use clap::Args;
@@ -12,33 +10,32 @@ use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::power::request::EVALUATED;
 use tracecast_planner::replay::input::{self, Site};
-use tracecast_planner::replay::nearest::{Backfill, todays};
+use tracecast_planner::replay::nearest::{Backfill, Unnamed, todays};
 use tracecast_planner::sim::{Compat, Policy, Scan};
 use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::duration::moments;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{Reading, TIMES, duration, listed};
+use crate::args::{Input, TIMES, duration, listed};
 use crate::cmd::answer::Answering;
+use crate::cmd::site::SiteArguments;
 use crate::cmd::train::{Known, Learning};
 use crate::cmd::{answer, describe, train};
+use crate::exit::Usage;
+use crate::output;
 use crate::progress::{Clock, Steps};
-use crate::{output, source};
 
-/// One invocation that works, for the end of the help.
+/// Example for the end of the help.
 const EXAMPLE: &str = "\
 Example, two simple models on the bundled sample:
-  tracecast backtest duration datasets/sample --models running_mean,recent_median";
+  tracecast model backtest duration datasets/sample --methods running_mean,recent_median";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct BacktestDuration {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) known: Known,
     #[command(flatten)]
@@ -61,31 +58,29 @@ pub(crate) struct BacktestDuration {
     /// The models limit and limit_share are used only where jobs have time limits.
     /// Where no simple rule is named, all are compared: the first four and limit_share.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(model), help_heading = "Learning", verbatim_doc_comment)]
-    pub(crate) models: Option<Vec<Model>>,
+    pub(crate) methods: Option<Vec<Model>>,
     /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365), help_heading = "Learning")]
     pub(crate) refit_days: i64,
-    /// Cluster file (TOML) with the nodes of each VC, on which the queue is replayed under the predictions
-    ///
-    /// Without it, nothing is replayed.
-    #[arg(long, value_name = "TOML", help_heading = "Queue")]
-    pub(crate) cluster: Option<PathBuf>,
-    /// Replay jobs that were submitted at this time or later [default: from the first job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    #[command(flatten)]
+    pub(crate) site: SiteArguments,
+    /// Test on what comes from this time on, and choose on what is before it [default: from the
+    /// first job]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Queue")]
     pub(crate) eval_from: Option<Written>,
     /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "cluster", help_heading = "Queue")]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Queue")]
     pub(crate) eval_to: Option<Written>,
     /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
-    #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
     /// What happens in the replay when a job does not fit: strict or skip, as in simulate [default: the one that repeats the recorded starts before the replay, else strict]
     ///
     /// Under strict a job that does not fit holds up all behind it. Where --eval-from is not given, the starts of the first half of the jobs count. The answer says how near the replay comes to the recorded starts.
-    #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip"], requires = "cluster", conflicts_with = "compat", help_heading = "Queue")]
+    #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip"], conflicts_with = "compat", help_heading = "Queue")]
     pub(crate) scan: Option<String>,
     /// Published simulator to imitate in the replay [default: none]
-    #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
+    #[arg(long, value_name = "WHOSE", value_parser = ["helios"], help_heading = "Queue")]
     pub(crate) compat: Option<String>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -102,18 +97,30 @@ fn model(name: &str) -> Result<Model, String> {
 pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     request.known.check()?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
-    let checked = request.answering.check("backtest-duration", &[])?;
-    let site = request.cluster.as_deref().map(source::site).transpose()?;
+    let checked = request.answering.check("model-backtest-duration", &[])?;
+    let input = request.site.read()?;
+    input.warn_of_others(&[]);
+    let site = input.site();
+    let of_replay = [
+        ("--eval-from", request.eval_from.is_some()),
+        ("--eval-to", request.eval_to.is_some()),
+        ("--max-run", request.max_run.is_some()),
+        ("--scan", request.scan.is_some()),
+        ("--compat", request.compat.is_some()),
+    ];
+    if let Some((option, _)) = of_replay.iter().find(|(_, is_typed)| *is_typed && site.is_none()) {
+        return Err(Usage(format!("{option} is of the replay on the nodes of --site; name the site as well")).into());
+    }
     let (trace, timeline, until_ms) =
-        request.known.open(&request.sources, &request.reading, &request.learning.choosing, quiet)?;
+        request.known.open(&request.input.sources, &request.input.reading, &request.learning.choosing, quiet)?;
     let mut options = train::options(&request.learning);
     options.refit_days = request.refit_days;
     // Orders are replayed by the models asked for alone.
     let mut ordering = options.models.clone();
-    if let Some(models) = &request.models {
+    if let Some(models) = &request.methods {
         let with = |first: &[Model]| {
-            let asked = models.iter().filter(|model| !first.contains(model));
-            first.iter().chain(asked).copied().collect::<Vec<Model>>()
+            let others = models.iter().filter(|model| !first.contains(model));
+            first.iter().chain(others).copied().collect::<Vec<Model>>()
         };
         // Losses are shares of its, so it is always there; and no model stands alone without the best simple rule beside it.
         ordering = with(&[Model::RunningMean]);
@@ -134,20 +141,20 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let tracks = backtest::tracks_watched(&timeline, &options, &steps)?;
     drop(steps);
     let clock = Clock::new(quiet, "scoring");
-    let found = backtest::summarise(&tracks, &options)?;
-    let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;
+    let result = backtest::summarise(&tracks, &options)?;
+    let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &result)?;
     let (eval_from_ms, eval_to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
     // Of what came later nothing is predicted.
     let window = (eval_from_ms, eval_to_ms.into_iter().chain(until_ms).min());
-    let ranked_at = found.ranked_at;
+    let ranked_at = result.ranked_at;
     let replayed = site
         .map(|site| {
             let options = BacktestOptions { models: ordering, ..options.clone() };
-            replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options)
+            replay(request, &trace, (site, window), &timeline, &tracks, ranked_at, &options)
         })
         .transpose()?;
     drop(clock);
-    let short = train::short_record(Some(found.record_days)).map(|why| {
+    let short = train::short_record(Some(result.record_days)).map(|why| {
         let mut sentence = why + ", however they came out here.";
         sentence.replace_range(..1, "I");
         sentence
@@ -165,15 +172,15 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     });
     let answer = BacktestAnswer {
         schema: SCHEMA.to_owned(),
-        title: describe::title(&trace, &request.sources),
+        title: describe::title(&trace, &request.input.sources),
         cautions,
         notes,
         zone: trace.zone.clone(),
-        backtest: found,
+        backtest: result,
         drawn_waits,
         downstream,
     };
-    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(true, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
 /// Replays the window under the predictions of each model, fitted each day on what had ended; and what is assumed of the nodes. Where as long a time lies before the window, what
@@ -215,7 +222,7 @@ fn replay(
                 None => (opened(from_ms, to_ms)?, None, " These jobs are among those that are replayed."),
             };
             let policy = Policy::default().on(judged.resource);
-            let today = todays(&judged, policy, until_ms, Backfill::Never)?;
+            let today = todays(&judged, policy, until_ms, Backfill::Never, Unnamed::Scan)?;
             let told = today.told.unwrap_or_else(|| {
                 "Scan: strict, as no --scan is named, and neither strict nor skip comes near the recorded starts."
                     .to_owned()
@@ -244,17 +251,17 @@ fn replay(
             // What is chosen on is reported by waits alone.
             let met = known_ms.is_none().then(|| downstream::fidelity(&loaded, &policy)).transpose()?;
             let (fidelity, fifo_on_record_s) = met.unzip();
-            let found = downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?;
-            Ok((Downstream { fidelity, fifo_on_record_s: fifo_on_record_s.flatten(), ..found }, assumed))
+            let result = downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?;
+            Ok((Downstream { fidelity, fifo_on_record_s: fifo_on_record_s.flatten(), ..result }, assumed))
         };
-    let (found, mut assumed) = within(from_ms, to_ms, None)?;
+    let (result, mut assumed) = within(from_ms, to_ms, None)?;
     assumed.extend(told);
     let Some(from_ms) = from_ms else {
         assumed.push(
             "No order that ages is chosen beforehand: with --eval-from it is chosen on as long a time before."
                 .to_owned(),
         );
-        return Ok((found, assumed));
+        return Ok((result, assumed));
     };
     // The last submission is within.
     let end_ms = timeline.jobs.last().map_or(from_ms, |job| job.submission.submit_ms + 1);
@@ -274,11 +281,11 @@ fn replay(
                     day(to_ms),
                     day(begin_ms)
                 ));
-                return Ok((found.with_choice_from(&earlier), assumed));
+                return Ok((result.with_choice_from(&earlier), assumed));
             }
             Err(why) => format!("{why:#}"),
         }
     };
     assumed.push(format!("No order that ages is chosen on as long a time before the replay: {why}."));
-    Ok((found, assumed))
+    Ok((result, assumed))
 }

@@ -1,12 +1,11 @@
-//! `tracecast backtest demand`.
+//! `tracecast model backtest demand`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_analytics::time::{HOUR_MS, Window, Written, Zone};
 use tracecast_analytics::{Trace, schema::Table as _};
 use tracecast_planner::power::request::EVALUATED;
 use tracecast_predictors::demand::Unit;
@@ -21,13 +20,13 @@ use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading, TIMES, duration, entries, listed, up_to};
+use crate::args::{DEMAND_OF_ALL, Input, TIMES, duration, entries, listed, up_to};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::progress::Steps;
 use crate::{output, source};
 
-/// What is counted.
+/// Unit that demand is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Counted {
     /// Nodes with at least one GPU in use
@@ -36,7 +35,7 @@ pub(crate) enum Counted {
     Gpus,
 }
 
-/// Where counts come from.
+/// Source of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum From {
     /// Counts that the source itself recorded
@@ -54,7 +53,7 @@ pub(crate) enum Pending {
     UpToTotal,
 }
 
-/// Which demand, in which slots.
+/// Demand to gather, and its slots.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Demand")]
 pub(crate) struct Gathering {
@@ -88,7 +87,23 @@ pub(crate) struct Gathering {
     pub(crate) outages_are_idle: bool,
 }
 
-/// How to learn.
+impl Gathering {
+    /// A day of hours ahead, of all VCs and their pool, in what the source counts.
+    pub(crate) fn hourly() -> Self {
+        Self {
+            slot: HOUR_MS,
+            horizon: A_DAY,
+            unit: None,
+            counts: None,
+            vc: Vec::new(),
+            pending: None,
+            gpus_per_node: None,
+            outages_are_idle: false,
+        }
+    }
+}
+
+/// Options of learning.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Learning {
@@ -103,7 +118,7 @@ pub(crate) struct Learning {
     ///
     /// The model structural needs GPUs that are counted from jobs.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(model), verbatim_doc_comment)]
-    pub(crate) models: Option<Vec<ForecastModel>>,
+    pub(crate) methods: Option<Vec<ForecastModel>>,
     /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365))]
     pub(crate) refit_days: i64,
@@ -121,24 +136,32 @@ pub(crate) struct Learning {
     pub(crate) seed: u64,
 }
 
-/// One invocation that works, for the end of the help.
+impl Learning {
+    /// All models that the source allows, refitted every week.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self { methods: None, refit_days: 7, durations: false, trees: None, seed }
+    }
+}
+
+/// Hours of a day.
+const A_DAY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(23);
+
+/// Example for the end of the help.
 const EXAMPLE: &str = "\
 Example, GPUs in use by the hour in the bundled sample:
-  tracecast backtest demand datasets/sample --counts jobs --unit gpus --slot 1h";
+  tracecast model backtest demand datasets/sample --counts jobs --unit gpus --slot 1h";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct BacktestDemand {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) gathering: Gathering,
     #[command(flatten)]
     pub(crate) learning: Learning,
-    /// Report results for slots from this time on [default: the last quarter of the data]
+    /// Test on what comes from this time on, and choose on what is before it [default: the last
+    /// quarter of the data]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
     pub(crate) eval_from: Option<Written>,
     /// Report results for slots before this time, where a date includes that day [default: to the end]
@@ -149,8 +172,8 @@ pub(crate) struct BacktestDemand {
 }
 
 pub(crate) fn length(text: &str) -> Result<i64, String> {
-    let found = duration(text)?;
-    if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot must be 1s to 1d long".to_owned()) }
+    let result = duration(text)?;
+    if (1_000..=86_400_000).contains(&result) { Ok(result) } else { Err("a slot must be 1s to 1d long".to_owned()) }
 }
 
 fn model(name: &str) -> Result<ForecastModel, String> {
@@ -193,29 +216,30 @@ pub(crate) fn models(
 ) -> Result<(Vec<ForecastModel>, Option<Log>)> {
     let gpus = gathered.series.iter().all(|series| series.unit == Unit::Gpus);
     let can = gathered.from_jobs && gpus;
-    let asked = learning.models.as_ref().is_some_and(|models| models.contains(&ForecastModel::Structural));
-    if asked && !can {
+    let is_structural_named =
+        learning.methods.as_ref().is_some_and(|models| models.contains(&ForecastModel::Structural));
+    if is_structural_named && !can {
         let why =
             if trace.jobs.is_empty() { "the source has no jobs" } else { "it needs GPUs that are counted from jobs" };
         bail!(
-            "the structural forecast is not possible here: {why}; write --counts jobs --unit gpus, or leave structural out of --models"
+            "the structural forecast is not possible here: {why}; write --counts jobs --unit gpus, or leave structural out of --methods"
         );
     }
-    let models = match &learning.models {
+    let models = match &learning.methods {
         Some(models) => models.clone(),
         None => ForecastModel::ALL.into_iter().filter(|model| can || *model != ForecastModel::Structural).collect(),
     };
     if !(can && models.contains(&ForecastModel::Structural)) {
         if learning.durations {
             bail!(
-                "--durations changes only the structural forecast, which is not among the models; leave it out, or use --counts jobs --unit gpus with structural in --models"
+                "--durations changes only the structural forecast, which is not among the models; leave it out, or use --counts jobs --unit gpus with structural in --methods"
             );
         }
         return Ok((models, None));
     }
-    let timeline = Timeline::of(trace, timeline::TimelineOptions::default())?;
+    let timeline = Timeline::new(trace, timeline::TimelineOptions::default())?;
     if !learning.durations {
-        return Ok((models, Some(Log::of(&timeline, None))));
+        return Ok((models, Some(Log::new(&timeline, None))));
     }
     output::say(quiet, &format!("tracecast: durations of {} jobs …", format::count(timeline.jobs.len() as u64)));
     let options = duration_backtest::BacktestOptions {
@@ -223,12 +247,12 @@ pub(crate) fn models(
         models: vec![DurationModel::RunningMean, DurationModel::Boosted],
         ..duration_backtest::BacktestOptions::default()
     };
-    let found = duration_backtest::tracks(&timeline, &options)?;
-    let track = found.tracks.iter().find(|track| track.name == DurationModel::Boosted.name());
-    Ok((models, Some(Log::of(&timeline, track.map(|track| track.distributions.as_slice())))))
+    let result = duration_backtest::tracks(&timeline, &options)?;
+    let track = result.tracks.iter().find(|track| track.name == DurationModel::Boosted.name());
+    Ok((models, Some(Log::new(&timeline, track.map(|track| track.distributions.as_slice())))))
 }
 
-/// How to learn.
+/// Settings of learning.
 pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSettings {
     let mut settings = ForecastSettings { horizon: gathering.horizon.get(), ..ForecastSettings::default() };
     if let Some(trees) = learning.trees {
@@ -239,9 +263,9 @@ pub(crate) fn settings(gathering: &Gathering, learning: &Learning) -> ForecastSe
 }
 
 pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
-    let checked = request.answering.check("backtest-demand", &[])?;
+    let checked = request.answering.check("model-backtest-demand", &[])?;
     let window = Window::new(EVALUATED, request.eval_from.as_ref(), request.eval_to.as_ref())?;
-    let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
+    let trace = source::open_whole(&request.input.sources, &request.input.reading, quiet, DEMAND_OF_ALL)?;
     let zone = Zone::named(&trace.zone)?;
     let (report_from_ms, report_to_ms) = window.resolve(&zone)?;
     let (mut gathered, gathering) = gather(&trace, &request.gathering)?;
@@ -261,7 +285,7 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
     drop(steps);
     let answer = Answer {
         schema: SCHEMA.to_owned(),
-        title: describe::title(&trace, &request.sources),
+        title: describe::title(&trace, &request.input.sources),
         notes: gathered.notes,
         zone: zone.name().to_owned(),
         slot_s: gathering.slot_ms as f64 / 1_000.0,
@@ -271,5 +295,5 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         levels: LEVELS.to_vec(),
         series,
     };
-    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(true, || answer.report(), || answer::json(&answer, "the answer"))
 }

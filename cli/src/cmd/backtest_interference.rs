@@ -1,4 +1,4 @@
-//! `tracecast backtest interference`.
+//! `tracecast model backtest interference`.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::exit::Usage;
 use crate::output;
 use crate::progress::{Clock, Steps};
 
-/// What is left out together.
+/// Data left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LeaveOut {
     /// Families of jobs, such as a model with all its batch sizes
@@ -34,13 +34,13 @@ impl LeaveOut {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, Gavel's measurements, each family of models left out in turn:
-  tracecast backtest interference simulation_throughputs.json.gz --hold-out family
+  tracecast model backtest interference simulation_throughputs.json.gz --hold-out family
 
 Groups of three and four jobs on an H100, held against what their couples say:
-  tracecast backtest interference datasets/pairs/h100-groups/mps/pairs.csv --profiles datasets/pairs/h100-groups/mps/profiles.csv \\
+  tracecast model backtest interference datasets/pairs/h100-groups/mps/pairs.csv --profiles datasets/pairs/h100-groups/mps/profiles.csv \\
     --groups datasets/pairs/h100-groups/mps/groups.csv --hold-out family
 
-How two jobs of your own would run together is what `tracecast predict interference` says, by the model that `tracecast train interference` writes.")]
+How two jobs of your own would run together is what `tracecast model predict interference` says, by the model that `tracecast model train interference` writes.")]
 pub(crate) struct BacktestInterference {
     /// Measured pairs: CSV, Gavel's throughputs (JSON), Lucid's table (CSV), or step times on MIG slices (CSV)
     ///
@@ -56,7 +56,7 @@ pub(crate) struct BacktestInterference {
     /// Says whether groups run at the speeds that are composed from their couples. `datasets/pairs/measure.py --groups` writes it.
     #[arg(long, value_name = "GROUPS")]
     pub(crate) groups: Option<PathBuf>,
-    /// The same pairs measured again, in any of the forms of PAIRS: says how far apart two measurements are
+    /// A second measurement of the pairs, in any form of PAIRS: says how far apart the two are
     #[arg(long, value_name = "PAIRS")]
     pub(crate) again: Option<PathBuf>,
     /// What to leave out together [default: each in turn, and pairs at random to show how that flatters]
@@ -71,7 +71,8 @@ pub(crate) struct BacktestInterference {
     pub(crate) answering: Answering,
 }
 
-/// What step times on slices have no use for: they are of one GPU type, and nothing is drawn.
+/// Refuses options that step times on slices cannot use: they are of one GPU type, and nothing is
+/// drawn.
 fn check_slices(request: &BacktestInterference) -> Result<()> {
     let file = request.pairs.display();
     if request.hold_out == Some(LeaveOut::GpuType) {
@@ -95,7 +96,7 @@ fn check_slices(request: &BacktestInterference) -> Result<()> {
 }
 
 pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
-    let checked = request.answering.check("backtest-interference", &[])?;
+    let checked = request.answering.check("model-backtest-interference", &[])?;
     let mut title = request.pairs.display().to_string();
     for further in [&request.profiles, &request.groups, &request.again].into_iter().flatten() {
         title += &format!(", {}", further.display());
@@ -112,9 +113,9 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         check_slices(request)?;
         let slices = slice::SliceTable::read(&request.pairs, profiles)?;
         let clock = Clock::new(quiet, "fitting and forecasting");
-        let found = slice::backtest(&slices)?;
+        let result = slice::backtest(&slices)?;
         drop(clock);
-        InterferenceAnswer::new(title, slices.notes().to_vec(), seed, Vec::new(), Some(found))
+        InterferenceAnswer::new(title, slices.notes().to_vec(), seed, Vec::new(), Some(result))
     } else {
         let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
         let measured =
@@ -137,5 +138,5 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         drop(steps);
         InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None).with_groups(tests).with_again(again)
     };
-    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(true, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -1,4 +1,4 @@
-//! `tracecast plan capacity`.
+//! `tracecast plan nodes`.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -18,10 +18,11 @@ use tracecast_planner::plan::nothing_advised;
 use tracecast_planner::replay::nearest::{Backfill, Today};
 
 use crate::args::{Reading, TIMES, duration, factor, resource};
-use crate::cmd::answer::{self, Answering};
+use crate::cmd::answer::{self, Charting};
 use crate::cmd::emitting::{Audience, Emitting, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
+use crate::cmd::site::SiteArguments;
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::source;
@@ -32,10 +33,10 @@ const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of ca
 /// Most of a log of faults that is read, bytes.
 const MOST_FAULTS: u64 = 64 << 20;
 
-/// Who reads the nodes.
+/// Reader of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
-    /// cluster.toml, as `simulate --cluster` reads it
+    /// cluster.toml, as `simulate --site` reads it
     Cluster,
     /// Slurm: NodeName lines
     Slurm,
@@ -53,7 +54,7 @@ impl Audience for Emit {
 #[command(group = ArgGroup::new("more_work").args(["scale", "add"]).multiple(true))]
 #[command(after_help = format!("\
 Example, the bundled sample, and the recommended nodes as `simulate` reads them:
-  tracecast plan capacity datasets/sample --target-p95 1h --emit cluster --emit-to nodes
+  tracecast plan nodes datasets/sample --target-p95 1h --emit cluster --emit-to nodes
 
 {TIMES}"))]
 pub(crate) struct PlanCapacity {
@@ -66,7 +67,7 @@ pub(crate) struct PlanCapacity {
     ///
     /// The target is for all jobs of a pool and for each of its size classes with at least 20 jobs. Size classes are <1, 1, 2-4, 5-8 and >8
     /// GPUs, as in --target-p95 1h --target-p95 ">8=6h".
-    #[arg(long, value_name = "TIME|CLASS=TIME", required = true, help_heading = "Target")]
+    #[arg(long, value_name = "TIME", required = true, help_heading = "Target")]
     pub(crate) target_p95: Vec<String>,
     /// Multiply the work by this factor, from 0.05 to 20
     ///
@@ -107,12 +108,10 @@ pub(crate) struct PlanCapacity {
     /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
     #[arg(long, value_name = "WHAT", value_parser = resource, help_heading = "Jobs and nodes")]
     pub(crate) resource: Option<Resource>,
-    /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
-    ///
-    /// If the trace records no nodes, `tracecast cluster` infers a file to start from.
-    #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
-    pub(crate) cluster: Option<PathBuf>,
-    /// Test numbers of nodes on jobs submitted from this time on, each chosen on what was known before [default: a quarter of the time before the end, at most 14 days]
+    #[command(flatten)]
+    pub(crate) site: SiteArguments,
+    /// Test on what comes from this time on, and choose on what is before it [default: a quarter of
+    /// the time before the end, at most 14 days]
     ///
     /// Earlier windows of the same length are tested as well, as long as each has as much time before it.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
@@ -124,10 +123,7 @@ pub(crate) struct PlanCapacity {
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
 }
 
 /// A share above 0 and up to 1.
@@ -137,8 +133,8 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// The log of faults, if one is named.
-fn faults(asked: &PlanCapacity) -> Result<Option<AskedOfFaults>> {
-    let Some(path) = &asked.faults else { return Ok(None) };
+fn faults(arguments: &PlanCapacity) -> Result<Option<AskedOfFaults>> {
+    let Some(path) = &arguments.faults else { return Ok(None) };
     let name = path.display().to_string();
     let mut text = String::new();
     let opened = SourceFile::new(path).open(&())?;
@@ -146,20 +142,20 @@ fn faults(asked: &PlanCapacity) -> Result<Option<AskedOfFaults>> {
     if text.len() as u64 > MOST_FAULTS {
         bail!("{name}: it has more than 64 MiB, the most that is read of a log of faults; name a shorter one");
     }
-    if asked.checkpoint_cost <= 0 {
+    if arguments.checkpoint_cost <= 0 {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
     let costs = CheckpointCosts {
-        checkpoint_s: asked.checkpoint_cost as f64 / 1e3,
-        restart_s: asked.restart_cost as f64 / 1e3,
+        checkpoint_s: arguments.checkpoint_cost as f64 / 1e3,
+        restart_s: arguments.restart_cost as f64 / 1e3,
     };
-    let log = FaultLog::parse(&name, &text, asked.fault_nodes)?;
-    Ok(Some(AskedOfFaults { log, availability: asked.availability, costs }))
+    let log = FaultLog::parse(&name, &text, arguments.fault_nodes)?;
+    Ok(Some(AskedOfFaults { log, availability: arguments.availability, costs }))
 }
 
 /// The kinds of nodes, if a file is named.
-fn kinds(asked: &PlanCapacity) -> Result<Option<NodeKinds>> {
-    let Some(path) = &asked.node_types else { return Ok(None) };
+fn kinds(arguments: &PlanCapacity) -> Result<Option<NodeKinds>> {
+    let Some(path) = &arguments.node_types else { return Ok(None) };
     Ok(Some(NodeKinds::parse(&path.display().to_string(), &source::text(path)?)?))
 }
 
@@ -190,22 +186,22 @@ fn target(typed: &[String]) -> Result<WaitTarget> {
     Ok(WaitTarget { all_s, by_class })
 }
 
-pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-capacity", &[])?;
-    asked.emitting.check()?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
-    let target = target(&asked.target_p95)?;
-    let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
-    let faults = faults(asked)?;
-    let kinds = kinds(asked)?;
+pub(crate) fn plan(arguments: &PlanCapacity, quiet: bool) -> Result<()> {
+    let checked = arguments.charting.check("plan-nodes", &[])?;
+    arguments.emitting.check()?;
+    arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let target = target(&arguments.target_p95)?;
+    let growth = growth(arguments.scale, arguments.add.as_deref(), arguments.draws, &arguments.today)?;
+    let faults = faults(arguments)?;
+    let kinds = kinds(arguments)?;
     let plan = PlanInput {
-        sources: &asked.sources,
-        reading: &asked.reading,
-        cluster: asked.cluster.as_deref(),
-        resource: asked.resource,
-        eval_from: asked.eval_from.as_ref(),
-        jobs: &asked.which,
-        policy: &asked.today,
+        sources: &arguments.sources,
+        reading: &arguments.reading,
+        site: &arguments.site,
+        resource: arguments.resource,
+        eval_from: arguments.eval_from.as_ref(),
+        jobs: &arguments.which,
+        policy: &arguments.today,
     };
     let mut opened = plan.open(NEEDED, quiet)?;
     // Nothing may decide what is tested that comes after the first test has begun.
@@ -213,7 +209,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), Backfill::ByWhatIsKnown)?;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     loaded.notes = subject.notes;
-    if asked.emitting.readers().contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
+    if arguments.emitting.readers().contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
@@ -223,7 +219,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     drop(steps);
     let refused =
         answer.body.refused().or_else(|| answer.recommendation.is_none().then(|| nothing_advised(&answer.action)));
-    if refused.is_none() && asked.emitting.emit_to.is_some() && answer.body.fidelity.warns() {
+    if refused.is_none() && arguments.emitting.emit_to.is_some() && answer.body.fidelity.warns() {
         written_of_another();
     }
     let file = |who: &Emit| {
@@ -232,6 +228,6 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
             Emit::Slurm => emit::slurm(&answer)?,
         }])
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || found::report(&answer), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || found::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -1,4 +1,4 @@
-//! `tracecast backtest cloud` and `tracecast plan cloud`.
+//! `tracecast plan rent job`, also with --test.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::emit;
 use tracecast_planner::cloud::karpenter::karpenter;
-use tracecast_planner::cloud::plan::CloudPlanAnswer;
+use tracecast_planner::cloud::plan::{plan as planned, report};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
 use tracecast_planner::cloud::zones::probe::{Past, Probes};
@@ -36,8 +36,9 @@ pub(crate) struct Spot {
     /// A chance of 0 is the least amount: 0=24h,1=48h is anything from 24 to 48 hours. Between two of them amounts are equally likely. All below the first counts as that, and all above the last as the last, which is the most that the deadline is kept for.
     #[arg(long, value_name = "CHANCE=TIME", value_delimiter = ',', value_parser = quantile, conflicts_with = "work", help_heading = "Job")]
     pub(crate) work_quantiles: Vec<(f64, i64)>,
-    /// Predictions of run times, as `tracecast predict` writes them (CSV or JSON lines): the quantiles of --job are its work, in place of --work
-    #[arg(long, value_name = "FILE", requires = "job", conflicts_with_all = ["work", "work_quantiles"], help_heading = "Job")]
+    /// Predictions of run times, as `tracecast model predict duration` writes them (CSV or JSON
+    /// lines): the quantiles of --job are its work, in place of --work
+    #[arg(long, value_name = "CSV", requires = "job", conflicts_with_all = ["work", "work_quantiles"], help_heading = "Job")]
     pub(crate) predictions: Option<PathBuf>,
     /// The job of --predictions, by its job_id
     #[arg(long, value_name = "ID", requires = "predictions", help_heading = "Job")]
@@ -86,10 +87,15 @@ pub(crate) struct Spot {
     pub(crate) elastic: bool,
 }
 
-/// How many times the price of spot on-demand is taken to cost where nobody says it.
+/// Price of on-demand over that of spot, where it is not given.
 const PRICE_RATIO: f64 = 3.0;
+/// Shares of the time to the deadline that a test tries where none are named.
+const SLACKS: [f64; 3] = [0.65, 0.8, 0.9];
+/// Starts in each trace: of a plan, on each of its two parts, and of a test.
+const PLANNED_STARTS: usize = 10;
+const TESTED_STARTS: usize = 20;
 
-/// How several zones are used.
+/// Use of several zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Regions {
     /// Each zone on its own
@@ -98,7 +104,7 @@ pub(crate) enum Regions {
     Together,
 }
 
-/// What was seen of zones before the job.
+/// Observations of zones before the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum PastSeen {
     /// What probes with the same period would have seen
@@ -126,7 +132,7 @@ fn quantile(text: &str) -> Result<(f64, i64), String> {
 }
 
 impl Spot {
-    /// What is known of the work: nothing where it is known for sure.
+    /// Distribution of the work; None where the work is known for sure.
     fn uncertain(&self, quiet: bool) -> Result<Option<WorkDistribution>> {
         if let (Some(path), Some(job)) = (&self.predictions, &self.job) {
             let text = source::text(path)?;
@@ -141,7 +147,7 @@ impl Spot {
         if self.work_quantiles.is_empty() {
             return Ok(None);
         }
-        Ok(Some(WorkDistribution::of(&self.work_quantiles)?))
+        Ok(Some(WorkDistribution::new(&self.work_quantiles)?))
     }
 
     fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize, quiet: bool) -> Result<CloudRequest> {
@@ -166,10 +172,11 @@ impl Spot {
             together: (self.regions == Regions::Together).then_some(moving),
             moving,
             uncertain,
+            ..CloudRequest::default()
         })
     }
 
-    /// When zones of one job are probed.
+    /// Probes of the zones of one job.
     fn probes(&self) -> Result<Option<Probes>> {
         let Some(every_ms) = self.probe else { return Ok(None) };
         if self.regions != Regions::Together {
@@ -207,53 +214,30 @@ impl Spot {
     }
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example, 48 hours of work with three deadlines:
-  tracecast backtest cloud us-east-1a_v100_1.json --work 48h --slack 0.65,0.8,0.9
-Example, a job that takes what there is of 16 instances:
-  tracecast backtest cloud 16-node/us-east-2b_v100_1.json --work 48h --need 16 --elastic")]
-pub(crate) struct BacktestCloud {
-    #[command(flatten)]
-    pub(crate) spot: Spot,
-    /// Work over time to the deadline, from 0 to 1, separated by commas
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = numbers(), default_value = "0.65,0.8,0.9", help_heading = "Job")]
-    pub(crate) slack: Vec<f64>,
-    /// Times to the deadline, such as 52h,60h, separated by commas, in place of --slack
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, conflicts_with = "slack", help_heading = "Job")]
-    pub(crate) deadline: Vec<i64>,
-    /// Moments at which the job begins, spread evenly over each trace
-    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = starts, help_heading = "Evaluation")]
-    pub(crate) starts: usize,
-    #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
-}
-
 fn starts(text: &str) -> Result<usize, &'static str> {
     text.parse().ok().filter(|count| (1..=100_000).contains(count)).ok_or("write a number from 1 to 100000")
 }
 
-pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("backtest-cloud", &[])?;
-    asked.answering.replacing.folders([&asked.charts])?;
-    let request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?.trying(&asked.deadline)?;
+/// Runs the job from many starts of each trace, under every policy.
+fn test(arguments: &PlanCloud, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("plan-rent-job-test", &[])?.with_charts(&arguments.charts)?;
+    let slacks = if arguments.slack.is_empty() { SLACKS.to_vec() } else { arguments.slack.clone() };
+    let starts = arguments.starts.unwrap_or(TESTED_STARTS);
+    let request = arguments.spot.request(None, slacks, starts, quiet)?.trying(&arguments.deadline)?;
     request.jobs()?;
-    let (series, title) = asked.spot.series(quiet)?;
+    let (series, title) = arguments.spot.series(quiet)?;
     let together = request.together.is_some();
     let jobs = if together { 1 } else { series.len() };
     let steps = Steps::new(quiet, "running the job from each start", jobs * request.starts);
-    let mut answer = CloudBacktestAnswer::of(&series, title, &request, &steps)?;
+    let mut answer = CloudBacktestAnswer::new(&series, title, &request, &steps)?;
     drop(steps);
-    if checked.reports(asked.charts.as_deref()) {
+    if checked.reports() {
         answer = answer.with_timeline(&series, &request)?;
     }
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
-/// Who reads the plan.
+/// Reader of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Emit {
     /// SkyPilot: a task on spot and one on-demand, and notes
@@ -271,19 +255,26 @@ impl Audience for Emit {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, 48 hours of work within 60 hours, with tasks for SkyPilot:
-  tracecast plan cloud us-east-1a_v100_1.json --work 48h --deadline 60h --emit skypilot --emit-to tasks")]
+  tracecast plan rent job us-east-1a_v100_1.json --work 48h --deadline 60h --emit skypilot --emit-to tasks
+Example, a test of every policy with three deadlines:
+  tracecast plan rent job --test us-east-1a_v100_1.json --work 48h --slack 0.65,0.8,0.9")]
 pub(crate) struct PlanCloud {
     #[command(flatten)]
     pub(crate) spot: Spot,
-    /// Time to the deadline, such as 60h
-    #[arg(long, value_name = "TIME", value_parser = duration, required_unless_present = "slack", conflicts_with = "slack", help_heading = "Job")]
-    pub(crate) deadline: Option<i64>,
-    /// Work over time to the deadline, from 0 to 1, in place of --deadline
-    #[arg(long, value_name = "SHARE", help_heading = "Job")]
-    pub(crate) slack: Option<f64>,
-    /// Windows to choose on, and as many to report on, spread evenly over each part of each trace
-    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = starts, help_heading = "Evaluation")]
-    pub(crate) starts: usize,
+    /// Compare every policy over many starts of each trace, and plan nothing
+    #[arg(long, conflicts_with_all = ["checkpoint_cost", "emit", "emit_to"], help_heading = "Evaluation")]
+    pub(crate) test: bool,
+    /// Time to the deadline, such as 60h; with --test several, separated by commas
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = duration, required_unless_present_any = ["slack", "test"], conflicts_with = "slack", help_heading = "Job")]
+    pub(crate) deadline: Vec<i64>,
+    /// Work over time to the deadline, from 0 to 1, in place of --deadline; with --test several,
+    /// separated by commas [default with --test: 0.65,0.8,0.9]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = numbers(), help_heading = "Job")]
+    pub(crate) slack: Vec<f64>,
+    /// Windows to choose on, and as many to report on, spread evenly over each part of each trace;
+    /// with --test the starts in each trace [default: 10; 20 with --test]
+    #[arg(long, value_name = "COUNT", value_parser = starts, help_heading = "Evaluation")]
+    pub(crate) starts: Option<usize>,
     /// Time that a checkpoint takes; the answer then says how often to write one on spot
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
     pub(crate) checkpoint_cost: Option<i64>,
@@ -291,24 +282,38 @@ pub(crate) struct PlanCloud {
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
+    /// Write each chart of a test into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", requires = "test", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
 }
 
-pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-cloud", &[])?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
-    if asked.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
+pub(crate) fn plan(arguments: &PlanCloud, quiet: bool) -> Result<()> {
+    if arguments.test {
+        return test(arguments, quiet);
+    }
+    if arguments.deadline.len() > 1 || arguments.slack.len() > 1 {
+        return Err(Usage("a plan is for one deadline; --test compares policies at several".to_owned()).into());
+    }
+    let checked = arguments.answering.check("plan-rent-job", &[])?;
+    arguments.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    if arguments.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
-    let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts, quiet)?;
+    let request = CloudRequest {
+        checkpoint_s: arguments.checkpoint_cost.map(|cost_ms| cost_ms as f64 / 1e3),
+        command: Some(as_run::command()),
+        ..arguments.spot.request(
+            arguments.deadline.first().copied(),
+            arguments.slack.clone(),
+            arguments.starts.unwrap_or(PLANNED_STARTS),
+            quiet,
+        )?
+    };
     request.jobs()?;
-    let (series, title) = asked.spot.series(quiet)?;
+    let (series, title) = arguments.spot.series(quiet)?;
     let steps = Steps::watching(quiet, "trying policies on windows");
-    let mut answer = CloudPlanAnswer::of(&series, title, &request, &steps)?;
-    if let Some(cost_ms) = asked.checkpoint_cost {
-        answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
-    }
+    let answer = planned(&series, title, &request, &steps)?;
     drop(steps);
-    answer = answer.with_command(as_run::command());
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {
@@ -317,6 +322,6 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
             Emit::Purchases => vec![emit::purchases(&answer)?],
         })
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || report(&answer), || answer::json(&answer, "the answer"))
 }

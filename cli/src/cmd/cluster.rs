@@ -8,7 +8,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::replay::input::{NodePlaces, Wanted, cluster_file};
 
-use crate::args::{Reading, TIMES, entries, resource};
+use crate::args::{Input, Reading, TIMES, entries, resource};
 use crate::cmd::describe;
 use crate::early::Replacing;
 use crate::{output, source};
@@ -20,15 +20,12 @@ const NEEDED: &str = "the cluster is that of all jobs";
 #[command(after_help = format!("\
 Example, the bundled sample; raise `nodes` and the nodes in `sizes` of a VC in the file before the second line:
   tracecast cluster datasets/sample --over-time --out more.toml
-  tracecast simulate datasets/sample --recorded fifo/skip --cluster more.toml
+  tracecast simulate datasets/sample --recorded fifo/skip --site more.toml
 
 {TIMES}"))]
 pub(crate) struct Cluster {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     /// Write the sizes at this moment; a date means the end of that day [default: the last moment of the record]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, conflicts_with = "over_time")]
     pub(crate) at: Option<Written>,
@@ -68,8 +65,8 @@ pub(crate) fn run(request: &Cluster, quiet: bool) -> Result<()> {
             "--topology-labels: a label is empty; name labels that nodes have, with a comma between each, such as example.com/block,example.com/rack"
         );
     }
-    let reading = Reading { node_labels: request.topology_labels.clone(), ..request.reading.clone() };
-    let trace = source::open_whole(&request.sources, &reading, quiet, NEEDED)?;
+    let reading = Reading { node_labels: request.topology_labels.clone(), ..request.input.reading.clone() };
+    let trace = source::open_whole(&request.input.sources, &reading, quiet, NEEDED)?;
     if !request.topology_labels.is_empty() && !NodePlaces::has_labels(&trace, &request.topology_labels) {
         let labels = request.topology_labels.join(" and ");
         bail!(
@@ -79,6 +76,6 @@ pub(crate) fn run(request: &Cluster, quiet: bool) -> Result<()> {
     let zone = Zone::named(&trace.zone)?;
     let at_ms = request.at.as_ref().map(|at| at.last_ms(&zone)).transpose()?;
     let wanted = Wanted { at_ms, over_time: request.over_time, resource: request.resource, places };
-    let text = cluster_file(&trace, &describe::title(&trace, &request.sources), &wanted)?;
+    let text = cluster_file(&trace, &describe::title(&trace, &request.input.sources), &wanted)?;
     output::text(&text, request.out.as_deref())
 }

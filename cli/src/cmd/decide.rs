@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use tracecast_analytics::storage;
-use tracecast_planner::power::decide;
-use tracecast_planner::power::saved::SavedPlan;
+use tracecast_planner::power::forward::decide;
+use tracecast_planner::power::forward::saved::SavedPlan;
 
 use crate::cmd::answer;
 use crate::early::Replacing;
@@ -45,18 +45,18 @@ pub(crate) struct DecidePower {
     pub(crate) out: Option<PathBuf>,
 }
 
-pub(crate) fn run(asked: &DecidePower) -> Result<()> {
+pub(crate) fn run(arguments: &DecidePower) -> Result<()> {
     // Asked again and again by a loop, for the latest decision.
-    Replacing { force: true }.files([&asked.out])?;
-    let bytes = tracecast_predictors::read_model(&asked.plan)?;
-    let plan = SavedPlan::from_bytes(&asked.plan.display().to_string(), &bytes)?;
-    let stdin = asked.state.as_os_str() == "-";
+    Replacing { force: true }.files([&arguments.out])?;
+    let bytes = tracecast_predictors::read_model(&arguments.plan)?;
+    let plan = SavedPlan::from_bytes(&arguments.plan.display().to_string(), &bytes)?;
+    let stdin = arguments.state.as_os_str() == "-";
     let text = if stdin {
         storage::read_text_from(Path::new("stdin"), std::io::stdin())?
     } else {
-        source::text(&asked.state)?
+        source::text(&arguments.state)?
     };
-    let name = if stdin { "stdin".to_owned() } else { asked.state.display().to_string() };
+    let name = if stdin { "stdin".to_owned() } else { arguments.state.display().to_string() };
     let decision = decide::decide(&plan, &decide::state(&name, &text)?)?;
-    output::text(&answer::json(&decision, "the decision")?, asked.out.as_deref())
+    output::text(&answer::json(&decision, "the decision")?, arguments.out.as_deref())
 }

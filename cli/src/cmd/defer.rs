@@ -18,15 +18,15 @@ use tracecast_planner::market::listed::TableFilter;
 use tracecast_planner::plan::unadvised;
 
 use crate::args::{Reading, TIMES, duration, within};
-use crate::cmd::answer::{self, Answering};
+use crate::cmd::answer::{self, Charting};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting};
-use crate::cmd::simulate::predictions;
+use crate::cmd::trained::PredictedRuns;
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::source;
 
-/// What is to be low.
+/// Quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Minimise {
     /// Carbon: the intensity of the hours
@@ -35,16 +35,16 @@ pub(crate) enum Minimise {
     Price,
 }
 
-/// What decides in which class a job waits.
+/// Class by which a job waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClassBy {
-    /// Its time limit
+    /// Time limit
     Limit,
-    /// Its predicted run
+    /// Predicted run
     Predicted,
 }
 
-/// Who reads the starts.
+/// Reader of the starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// A CSV of what to set for the day to come
@@ -78,7 +78,8 @@ pub(crate) struct PlanDefer {
     pub(crate) zone: Option<String>,
     /// Hourly prices of electricity (CSV with the columns `Datetime (UTC)` and `Price (EUR/MWh)`, or another currency, or a kWh)
     ///
-    /// Without --carbon, jobs are deferred to cheap hours. With it, the cost of electricity is told beside, and counts as cost with --prices.
+    /// Without --carbon, jobs are deferred to cheap hours. With it, the cost of electricity is told
+    /// beside, and counts as cost with --offers.
     #[arg(long, value_name = "CSV", help_heading = "Hours")]
     pub(crate) energy_price: Option<PathBuf>,
     /// What is to be low [default: carbon, or price where only --energy-price is given]
@@ -110,37 +111,32 @@ pub(crate) struct PlanDefer {
     /// A scheduler knows the time limit, so this is what the lines for Slurm go by. A job without one starts at once.
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Waits")]
     pub(crate) class_by: Option<ClassBy>,
-    /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
-    ///
-    /// A prediction must have been made when its job was submitted. Without this file a job is predicted to run as long as the last two jobs of
-    /// its user and name on average.
-    #[arg(long, value_name = "CSV", help_heading = "Waits")]
-    pub(crate) predictions: Option<PathBuf>,
-    /// Offers file (TOML) as `plan fleet` reads it: what a GPU costs on demand and reserved, so that jobs that start together cost money
+    #[command(flatten)]
+    pub(crate) runs: PredictedRuns,
+    /// Offers file (TOML) as `plan rent fleet` reads it: what a GPU costs on demand and reserved,
+    /// so that jobs that start together cost money
     #[arg(long, value_name = "TOML", help_heading = "Prices")]
-    pub(crate) prices: Option<PathBuf>,
+    pub(crate) offers: Option<PathBuf>,
     /// GPUs that are reserved: what is in use beyond them at an instant is on demand
-    #[arg(long, value_name = "GPUS", default_value_t = 0, requires = "prices", value_parser = clap::value_parser!(u32).range(0..=10_000_000), help_heading = "Prices")]
+    #[arg(long, value_name = "GPUS", default_value_t = 0, requires = "offers", value_parser = clap::value_parser!(u32).range(0..=10_000_000), help_heading = "Prices")]
     pub(crate) reserved: u32,
     /// How much more than starting at once a plan may cost, percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, requires = "prices", value_parser = percent, help_heading = "Prices")]
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, requires = "offers", value_parser = percent, help_heading = "Prices")]
     pub(crate) most_cost: f64,
-    /// Choose on the jobs before this time, and tell what comes after [default: where a third of the weeks is left]
+    /// Test on what comes from this time on, and choose on what is before it [default: where a
+    /// third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
 }
 
 fn weeks(text: &str) -> Result<i64, &'static str> {
     let number = text.strip_suffix('w').unwrap_or(if text == "0" { text } else { "" });
-    let found: Option<i64> = number.parse().ok();
-    found
+    let result: Option<i64> = number.parse().ok();
+    result
         .filter(|weeks| weeks.abs() <= 5_200)
         .ok_or("write whole weeks, such as 52w or -313w: other shifts would move jobs to other weekdays or hours")
 }
@@ -158,21 +154,21 @@ fn name(path: &std::path::Path) -> String {
 }
 
 /// The hours that jobs are deferred by, and the prices of electricity.
-fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSeries, String)>)> {
-    let priced = asked
+fn hours(arguments: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSeries, String)>)> {
+    let priced = arguments
         .energy_price
         .as_deref()
         .map(|path| Hourly::price_file(path).map(|read| (read, name(path))))
         .transpose()?;
     let energy = match &priced {
-        Some(((series, currency), file)) => Some((HourSeries::of(series, HourValue::Price, file)?, currency.clone())),
+        Some(((series, currency), file)) => Some((HourSeries::new(series, HourValue::Price, file)?, currency.clone())),
         None => None,
     };
-    let by_price = match asked.minimise {
+    let by_price = match arguments.minimise {
         Some(minimise) => minimise == Minimise::Price,
-        None => asked.carbon.is_none() && asked.energy_price.is_some(),
+        None => arguments.carbon.is_none() && arguments.energy_price.is_some(),
     };
-    if by_price && priced.is_some() && (asked.carbon.is_some() || asked.zone.is_some()) {
+    if by_price && priced.is_some() && (arguments.carbon.is_some() || arguments.zone.is_some()) {
         let what =
             "--carbon and --zone are not used where prices are to be low; leave them out, or give --minimise carbon";
         return Err(Usage(what.to_owned()).into());
@@ -188,66 +184,66 @@ fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSe
             DeferHours { aim: DeferAim::Price, series, name: file, currency: Some(currency), notes: hourly.notes };
         return Ok((hours, energy));
     }
-    let (hourly, file) = match &asked.carbon {
-        Some(path) => (Hourly::carbon_file(path, asked.zone.as_deref(), Method::Direct)?, name(path)),
+    let (hourly, file) = match &arguments.carbon {
+        Some(path) => (Hourly::carbon_file(path, arguments.zone.as_deref(), Method::Direct)?, name(path)),
         None if trace.carbon.is_empty() => {
             let what = "the trace has no carbon intensities: name a file of hourly ones with --carbon, or prices with --energy-price";
             return Err(Usage(what.to_owned()).into());
         }
-        None => return Ok((DeferHours::of_trace(trace, asked.zone.as_deref())?, energy)),
+        None => return Ok((DeferHours::of_trace(trace, arguments.zone.as_deref())?, energy)),
     };
-    let series = HourSeries::of(&hourly, HourValue::Carbon, &file)?;
+    let series = HourSeries::new(&hourly, HourValue::Carbon, &file)?;
     Ok((DeferHours { aim: DeferAim::Carbon, series, name: file, currency: None, notes: hourly.notes }, energy))
 }
 
-pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
+pub(crate) fn plan(arguments: &PlanDefer, quiet: bool) -> Result<()> {
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
-    let checked = asked.answering.check("plan-defer", &[])?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
-    if !(HOUR_MS..=7 * DAY_MS).contains(&asked.max_wait) {
+    let checked = arguments.charting.check("plan-defer", &[])?;
+    arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    if !(HOUR_MS..=7 * DAY_MS).contains(&arguments.max_wait) {
         let what = "--max-wait is from 1h to 7d: intensities are by the hour, and nothing is known of hours far ahead";
         return Err(Usage(what.to_owned()).into());
     }
-    if asked.mean_wait > asked.max_wait {
+    if arguments.mean_wait > arguments.max_wait {
         let what = "--mean-wait is longer than --max-wait, so every plan would keep it; give a shorter one, or let jobs wait longer";
         return Err(Usage(what.to_owned()).into());
     }
-    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
-    let predictions = predictions(asked.predictions.as_deref())?;
-    let offers = asked
-        .prices
+    let window = Window::new(["--eval-from", "the end"], arguments.eval_from.as_ref(), None)?;
+    let offers = arguments
+        .offers
         .as_ref()
         .map(|path| source::offers(std::slice::from_ref(path), &TableFilter::default()))
         .transpose()?;
-    let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
-    let (hours, energy) = hours(asked, &trace)?;
+    let trace = source::open(&arguments.sources, &arguments.reading, None, quiet)?;
+    let (hours, energy) = hours(arguments, &trace)?;
     if let (Some((_, paid)), Some(offers)) = (&energy, &offers)
         && *paid != offers.currency
     {
         let what = format!(
-            "--energy-price is in {paid} and --prices in {}: they are added up; write both in one currency",
+            "--energy-price is in {paid} and --offers in {}: they are added up; write both in one currency",
             offers.currency
         );
         return Err(Usage(what).into());
     }
-    let title = describe::title(&trace, &asked.sources);
+    let title = describe::title(&trace, &arguments.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
+    let predictions = arguments.runs.column(&trace)?;
     let request = DeferRequest {
         eval_from_ms,
         terms: DeferTerms {
-            target_ms: asked.mean_wait as f64,
-            most_ms: asked.max_wait,
-            resume_ms: asked.checkpoint,
-            most_cost: asked.most_cost / 100.0,
+            target_ms: arguments.mean_wait as f64,
+            most_ms: arguments.max_wait,
+            resume_ms: arguments.checkpoint,
+            most_cost: arguments.most_cost / 100.0,
         },
-        shift_weeks: asked.carbon_shift,
-        class_by: asked.class_by.map(|by| match by {
+        shift_weeks: arguments.carbon_shift,
+        class_by: arguments.class_by.map(|by| match by {
             ClassBy::Limit => DeferClassBy::Limit,
             ClassBy::Predicted => DeferClassBy::Predicted,
         }),
-        gpu_kw: asked.gpu_kw.map_or_else(|| power::gpu_kw(&trace), |kw| (kw, "given (--gpu-kw)".to_owned())),
+        gpu_kw: arguments.gpu_kw.map_or_else(|| power::gpu_kw(&trace), |kw| (kw, "given (--gpu-kw)".to_owned())),
         energy,
-        prices: offers.map(|offers| (offers, f64::from(asked.reserved))),
+        prices: offers.map(|offers| (offers, f64::from(arguments.reserved))),
         predictions,
     };
     let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
@@ -255,13 +251,13 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     drop(clock);
     let shifted = "--carbon-shift takes the hours of other days: what to set for tomorrow needs those up to today";
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action)
-        .or_else(|| (asked.carbon_shift != 0).then(|| shifted.to_owned()));
+        .or_else(|| (arguments.carbon_shift != 0).then(|| shifted.to_owned()));
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Table => vec![emit::table(&answer)?],
             Emit::Slurm => emit::slurm(&answer)?,
         })
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || defer::report(&answer), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || defer::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -8,8 +8,8 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
 use tracecast_analytics::ingest::{MAPPING_FILE, METRICS_FILE};
 
-use crate::args::{Between, Reading, TIMES};
-use crate::cmd::answer::{self, Answering};
+use crate::args::{Between, Input, TIMES};
+use crate::cmd::answer::{self, Charting};
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -20,18 +20,12 @@ Example, the bundled sample as one HTML file:
 
 {TIMES}"))]
 pub(crate) struct Describe {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) between: Between,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
     /// Write every table of the answer into this folder, as Parquet
     ///
     /// A further table has the columns that were derived for each job.
@@ -40,19 +34,18 @@ pub(crate) struct Describe {
 }
 
 pub(crate) fn run(request: &Describe, quiet: bool) -> Result<()> {
-    let checked = request.answering.check("describe", &[])?;
-    request.answering.replacing.folders([&request.charts, &request.tables])?;
-    let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
+    let checked = request.charting.check("describe", &[])?;
+    request.charting.answering.replacing.folders([&request.tables])?;
+    let trace = source::open_between(&request.input.sources, &request.input.reading, &request.between, None, quiet)?;
     let clock = Clock::new(quiet, "describing");
-    let description = Description::of(&trace);
+    let description = Description::new(&trace);
     drop(clock);
-    let title = title(&trace, &request.sources);
+    let title = title(&trace, &request.input.sources);
     if let Some(folder) = &request.tables {
         let count = tables::save(&trace, &description, folder)?;
         output::say(quiet, &format!("{count} tables written to {}", folder.display()));
     }
-    let charts = request.charts.as_deref();
-    checked.write(charts, quiet, || description.report(&title), || json(&description))
+    checked.write(quiet, || description.report(&title), || json(&description))
 }
 
 /// The description as JSON, ending in a line end.
@@ -60,9 +53,9 @@ pub(crate) fn json(description: &Description) -> Result<String> {
     answer::json(description, "the description")
 }
 
-/// What to call the report: the folder that was asked for by its name, else the files by theirs.
-pub(crate) fn title(trace: &Trace, asked: &[PathBuf]) -> String {
-    if let [folder] = asked
+/// Title of the report: the name of the folder asked for, else those of the files.
+pub(crate) fn title(trace: &Trace, sources: &[PathBuf]) -> String {
+    if let [folder] = sources
         && folder.is_dir()
         && let Some(name) = folder.canonicalize().ok().as_deref().and_then(Path::file_name)
     {

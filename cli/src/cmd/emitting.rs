@@ -14,18 +14,19 @@ use crate::args::choices;
 use crate::exit::Usage;
 use crate::{output, source};
 
-/// Those for whom a plan writes files, and what `--help` says of that.
+/// Readers for whom a plan writes files, and the help on that.
 pub(crate) trait Audience: ValueEnum + Send + Sync + 'static {
-    /// What is written for whom.
+    /// Help on the files and their readers.
     const WHAT: &'static str;
 
-    /// For whom files are written where nobody is named; nobody where what is set differs by who reads it.
+    /// Readers for whom files are written where nobody is named; none where what is set differs by
+    /// reader.
     fn unnamed() -> &'static [Self] {
         Self::value_variants()
     }
 }
 
-/// For whom files are written, and where to.
+/// Readers for whom files are written, and the folder.
 #[derive(Debug, Args)]
 pub(crate) struct Emitting<R: Audience> {
     #[arg(
@@ -45,7 +46,7 @@ pub(crate) struct Emitting<R: Audience> {
 }
 
 impl<R: Audience> Emitting<R> {
-    /// Those for whom files are written.
+    /// Readers for whom files are written.
     pub(crate) fn readers(&self) -> &[R] {
         if self.emit.is_empty() { R::unnamed() } else { &self.emit }
     }

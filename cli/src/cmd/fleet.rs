@@ -1,4 +1,4 @@
-//! `tracecast plan fleet`.
+//! `tracecast plan rent fleet`.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use tracecast_planner::plan::checkpoint::CheckpointCosts;
 use tracecast_planner::plan::unadvised;
 
 use crate::args::{Reading, TIMES, Tables, duration, factor, within};
-use crate::cmd::answer::{self, Answering};
+use crate::cmd::answer::{self, Charting};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
@@ -32,16 +32,16 @@ const NEEDED: &str = "the fleet serves all jobs; name those that may run on spot
 /// Why a trace of spot takes no part of its samples.
 const NO_JOBS: &str = "availability belongs to no job";
 
-/// When jobs need their GPUs.
+/// Times at which jobs need their GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Times {
     /// From their submission on, as if none waited
     Unwaited,
-    /// When they held them
+    /// When jobs held them
     Recorded,
 }
 
-/// Who reads the mix.
+/// Reader of the mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// A CSV of what to buy and to rent
@@ -58,7 +58,7 @@ impl Audience for Emit {
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Example, the bundled sample and invented prices, and the purchase list:
-  tracecast plan fleet datasets/sample --prices datasets/offers/example.toml --emit-to fleet
+  tracecast plan rent fleet datasets/sample --offers datasets/offers/example.toml --emit-to fleet
 
 {TIMES}"))]
 pub(crate) struct PlanFleet {
@@ -69,10 +69,11 @@ pub(crate) struct PlanFleet {
     pub(crate) reading: Reading,
     /// Offers file (TOML): instance types with their GPUs and prices on demand, reserved and on spot, and nodes that can be bought
     ///
-    /// The guide cli/guide/fleet.md describes the file, and datasets/offers/example.toml is one with invented prices.
+    /// cli/guide/reference/rent.md describes the file, and datasets/offers/example.toml is
+    /// one with invented prices.
     /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
-    #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
-    pub(crate) prices: Vec<PathBuf>,
+    #[arg(long, value_name = "TOML", required = true, help_heading = "Prices")]
+    pub(crate) offers: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: Tables,
     /// Time that is planned for, in months: a longer commitment counts as paid to its end within it
@@ -104,7 +105,7 @@ pub(crate) struct PlanFleet {
     /// Hourly carbon intensity of a grid (CSV of Electricity Maps): tells the carbon of the mix, and mixes from the least cost to the least carbon. May be given again
     ///
     /// Needs --grid, and what instances draw: `power_kw` in the offers file, or --power.
-    #[arg(long, value_name = "FILE", requires = "grid", help_heading = "Carbon")]
+    #[arg(long, value_name = "CSV", requires = "grid", help_heading = "Carbon")]
     pub(crate) carbon: Vec<PathBuf>,
     /// On which grid the instances of a zone of the offers are: the zone, or the name of an offer, and the zone of the grid in a file of --carbon, such as us-west-1a=US-CAL-CISO. May be given again
     #[arg(long, value_name = "ZONE=GRID", value_parser = pair, requires = "carbon", help_heading = "Carbon")]
@@ -112,16 +113,14 @@ pub(crate) struct PlanFleet {
     /// What an instance draws while it runs, by the name of its offer or its instance type, such as p3.2xlarge=0.5. May be given again [default: `power_kw` of the offers file]
     #[arg(long, value_name = "NAME=KW", value_parser = kilowatts, requires = "carbon", help_heading = "Carbon")]
     pub(crate) power: Vec<(String, f64)>,
-    /// Choose the mix on the jobs before this time, and price it on what comes after [default: where a third of the weeks is left]
+    /// Test on what comes from this time on, and choose on what is before it [default: where a
+    /// third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
 }
 
 pub(crate) fn months(text: &str) -> Result<f64, &'static str> {
@@ -132,7 +131,7 @@ fn gpus(text: &str) -> Result<f64, &'static str> {
     within(text, (0.0, 1e6), "write a number of GPUs, 0 or more")
 }
 
-/// What stands on both sides of the last `=`.
+/// Texts on both sides of the last `=`.
 fn pair(text: &str) -> Result<(String, String), &'static str> {
     const EXAMPLE: &str = "write a zone and its grid, such as us-west-1a=US-CAL-CISO";
     let (name, value) = text.rsplit_once('=').ok_or(EXAMPLE)?;
@@ -156,19 +155,19 @@ fn named_once<T>(option: &str, said: &[(String, T)]) -> Result<(), Usage> {
     }
 }
 
-/// What is said of the carbon of the offers; nothing where it is not asked for.
-fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
-    if asked.carbon.is_empty() {
+/// Request for the carbon of the offers; None where it is not asked for.
+fn carbon(arguments: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
+    if arguments.carbon.is_empty() {
         return Ok(None);
     }
-    named_once("--power", &asked.power)?;
-    named_once("--grid", &asked.grid)?;
-    let mut files = Vec::with_capacity(asked.carbon.len());
-    for path in &asked.carbon {
+    named_once("--power", &arguments.power)?;
+    named_once("--grid", &arguments.grid)?;
+    let mut files = Vec::with_capacity(arguments.carbon.len());
+    for path in &arguments.carbon {
         files.push(CarbonFile::read(path)?);
     }
-    let mut grids = Vec::with_capacity(asked.grid.len());
-    for (place, grid) in &asked.grid {
+    let mut grids = Vec::with_capacity(arguments.grid.len());
+    for (place, grid) in &arguments.grid {
         // The first file that has the zone.
         let Some(file) = files.iter().find(|file| file.zones().any(|zone| zone == grid)) else {
             let mut known: Vec<String> =
@@ -183,27 +182,27 @@ fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
             return Err(Usage(what).into());
         };
         let hourly = file.hours(grid, Method::Direct)?;
-        let found = FleetGrid::of(place, grid, &hourly);
-        grids.push(found.ok_or_else(|| Usage(format!("--grid {place}={grid}: {} has no hour of it", file.name)))?);
+        let result = FleetGrid::new(place, grid, &hourly);
+        grids.push(result.ok_or_else(|| Usage(format!("--grid {place}={grid}: {} has no hour of it", file.name)))?);
     }
-    Ok(Some(FleetCarbonRequest { grids, power_kw: asked.power.clone() }))
+    Ok(Some(FleetCarbonRequest { grids, power_kw: arguments.power.clone() }))
 }
 
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
-fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
-    let mut known = KnownOffers::of(source::offers(&asked.prices, &asked.tables.filter())?);
+fn offers(arguments: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
+    let mut known = KnownOffers::new(source::offers(&arguments.offers, &arguments.tables.filter())?);
     for at in 0..known.all.instances.len() {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };
         // Beside the offers file, as that names it.
-        let file = asked
-            .prices
+        let file = arguments
+            .offers
             .iter()
             .find(|path| path.display().to_string() == known.all.file)
             .and_then(|file| file.parent());
         let path = file.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
-        let read = source::open_whole(&[path], &asked.reading, quiet, NO_JOBS)?;
-        let series = SpotSeries::of(&read, name.clone(), None)?;
+        let read = source::open_whole(&[path], &arguments.reading, quiet, NO_JOBS)?;
+        let series = SpotSeries::new(&read, name.clone(), None)?;
         if series.counts.len() < 2 {
             anyhow::bail!("{name}: one sample tells nothing of spot; name a trace of some days, or write `available`");
         }
@@ -212,12 +211,12 @@ fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
     Ok(known)
 }
 
-/// Which jobs may run on spot by their size, and the same in words.
-fn flexible(asked: &PlanFleet, offers: &Offers) -> (Flexible, String) {
+/// Jobs that may run on spot by their size, and a sentence about them.
+fn flexible(arguments: &PlanFleet, offers: &Offers) -> (Flexible, String) {
     if offers.instances.iter().all(|offer| offer.spot.is_none()) {
         return (Flexible::Nobody, "No spot is offered, so no job runs on it.".to_owned());
     }
-    match asked.spot_up_to {
+    match arguments.spot_up_to {
         Some(most) if most <= 0.0 => (Flexible::Nobody, "No job may run on spot.".to_owned()),
         Some(most) => (Flexible::UpTo(Some(most)), format!("Jobs of at most {most} GPUs may run on spot (--spot-up-to).")),
         None => (
@@ -228,9 +227,10 @@ fn flexible(asked: &PlanFleet, offers: &Offers) -> (Flexible, String) {
     }
 }
 
-/// The same by `--spot-where`; none where that is not given.
-fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>> {
-    let Some(condition) = &asked.spot_where else { return Ok(None) };
+/// Jobs that may run on spot by `--spot-where`, and a sentence about them; None where that is not
+/// given.
+fn marked(arguments: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>> {
+    let Some(condition) = &arguments.spot_where else { return Ok(None) };
     let selection = tracecast_query::selection::select(trace, condition)?;
     source::warn_of_absent("--spot-where: ", &selection.absent);
     if !selection.mask.iter().any(|marked| *marked) {
@@ -240,41 +240,41 @@ fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>
     Ok(Some((Flexible::Marked(selection.mask), format!("Jobs that meet `{condition}` may run on spot."))))
 }
 
-pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-fleet", &[])?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
-    if asked.checkpoint_cost <= 0 {
+pub(crate) fn plan(arguments: &PlanFleet, quiet: bool) -> Result<()> {
+    let checked = arguments.charting.check("plan-rent-fleet", &[])?;
+    arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    if arguments.checkpoint_cost <= 0 {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
-    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
-    let mut offers = offers(asked, quiet)?;
-    let carbon = carbon(asked)?;
+    let window = Window::new(["--eval-from", "the end"], arguments.eval_from.as_ref(), None)?;
+    let mut offers = offers(arguments, quiet)?;
+    let carbon = carbon(arguments)?;
     if let Some(carbon) = &carbon {
         carbon.tell_all(&mut offers)?;
     }
-    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
-    let title = describe::title(&trace, &asked.sources);
+    let trace = source::open_whole(&arguments.sources, &arguments.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &arguments.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
-    let by_size = flexible(asked, &offers.all);
-    let (flexible, flexible_in_words) = match (&by_size.0, marked(asked, &trace)?) {
+    let by_size = flexible(arguments, &offers.all);
+    let (flexible, flexible_in_words) = match (&by_size.0, marked(arguments, &trace)?) {
         (Flexible::Nobody, _) | (_, None) => by_size,
         (_, Some(marked)) => marked,
     };
     let request = FleetRequest {
-        times: match asked.demand {
+        times: match arguments.demand {
             Times::Unwaited => DemandTimes::Unwaited,
             Times::Recorded => DemandTimes::Recorded,
         },
         flexible,
         flexible_in_words,
         eval_from_ms,
-        horizon_months: asked.horizon,
+        horizon_months: arguments.horizon,
         costs: CheckpointCosts {
-            checkpoint_s: asked.checkpoint_cost as f64 / 1e3,
-            restart_s: asked.restart_cost as f64 / 1e3,
+            checkpoint_s: arguments.checkpoint_cost as f64 / 1e3,
+            restart_s: arguments.restart_cost as f64 / 1e3,
         },
-        stress_hours: asked.stress,
-        scale: asked.scale,
+        stress_hours: arguments.stress,
+        scale: arguments.scale,
         carbon,
     };
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
@@ -287,6 +287,6 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
             Emit::Karpenter => vec![emit::karpenter(&answer)?],
         })
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || fleet::report(&answer), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || fleet::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -8,7 +8,7 @@ use tracecast_analytics::describe::Quality;
 use tracecast_analytics::ingest;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, text};
 
-use crate::args::{Plain, Reading};
+use crate::args::{Input, Plain};
 use crate::early::Replacing;
 use crate::{output, source};
 
@@ -17,11 +17,8 @@ use crate::{output, source};
 Example, the ledger of the bundled sample:
   tracecast inspect datasets/sample")]
 pub(crate) struct Inspect {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     /// Form in which the answer is written
     #[arg(long, value_enum, default_value_t = Plain::Table)]
     pub(crate) format: Plain,
@@ -35,10 +32,10 @@ pub(crate) struct Inspect {
 }
 
 pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
-    request.reading.needs_all_jobs("the ledger counts rows of the source, whatever job they belong to")?;
+    request.input.reading.needs_all_jobs("the ledger counts rows of the source, whatever job they belong to")?;
     request.replacing.files([&request.quarantine])?;
-    let trace = source::read(&request.sources, &request.reading, request.quarantine.as_deref(), quiet)?;
-    let quality = Quality::of(&trace);
+    let trace = source::read(&request.input.sources, &request.input.reading, request.quarantine.as_deref(), quiet)?;
+    let quality = Quality::new(&trace);
     if request.format == Plain::Json {
         let mut json = serde_json::to_string_pretty(&quality).context("write the ledger as JSON")?;
         json.push('\n');
@@ -49,7 +46,7 @@ pub(crate) fn run(request: &Inspect, quiet: bool) -> Result<()> {
     for (name, rows) in trace.row_counts() {
         tables.rows.push(vec![name.into(), Cell::Int(i64::try_from(rows).unwrap_or(i64::MAX))]);
     }
-    let mut report = Report::new(super::describe::title(&trace, &request.sources), "");
+    let mut report = Report::new(super::describe::title(&trace, &request.input.sources), "");
     report.summary.push(quality.sentence());
     report.notes.clone_from(&trace.notes);
     report.sections.push(Section::new("tables", "What was read").with_table(tables));

@@ -1,4 +1,4 @@
-//! `tracecast plan instances`.
+//! `tracecast plan rent instances`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
 use crate::source;
 
-/// What is to be least.
+/// Quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Minimise {
     /// The cost of all jobs
@@ -29,7 +29,7 @@ pub(crate) enum Minimise {
     Time,
 }
 
-/// Who reads the plan.
+/// Reader of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// A CSV with a line for each job
@@ -76,17 +76,17 @@ impl RunJobs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, one job with a deadline, at invented prices:
-  tracecast plan instances simulation_throughputs.json.gz --prices datasets/offers/gpu_types.toml --run \"ResNet-50 (batch size 64)=1000000\" --deadline 24h")]
+  tracecast plan rent instances simulation_throughputs.json.gz --offers datasets/offers/gpu_types.toml --run \"ResNet-50 (batch size 64)=1000000\" --deadline 24h")]
 pub(crate) struct PlanInstances {
     /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s, and perhaps apart_steps_per_s
     #[arg(value_name = "THROUGHPUTS")]
     pub(crate) throughputs: PathBuf,
-    /// Offers file (TOML) as `plan fleet` reads it: instance types with their GPUs and prices
+    /// Offers file (TOML) as `plan rent fleet` reads it: instance types with their GPUs and prices
     ///
     /// `gpu` or `also` must hold the names that the throughputs have for GPU types.
     /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
-    #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
-    pub(crate) prices: Vec<PathBuf>,
+    #[arg(long, value_name = "TOML", required = true, help_heading = "Prices")]
+    pub(crate) offers: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: Tables,
     /// Put jobs without a deadline on spot where it is cheaper
@@ -96,7 +96,7 @@ pub(crate) struct PlanInstances {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", help_heading = "Prices")]
     pub(crate) bill_by: i64,
     #[command(flatten)]
-    pub(crate) asked: RunJobs,
+    pub(crate) runs: RunJobs,
     /// Within which time a job must be done, such as 24h [default: none, but for jobs of a file that have one]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs")]
     pub(crate) deadline: Option<i64>,
@@ -135,21 +135,21 @@ fn amount(text: &str) -> Result<f64, &'static str> {
     within(text, (f64::MIN_POSITIVE, 1e15), "write an amount of money above 0")
 }
 
-pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-instances", &[])?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
-    for (option, ms) in [("--bill-by", Some(asked.bill_by)), ("--deadline", asked.deadline)] {
+pub(crate) fn plan(arguments: &PlanInstances, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("plan-rent-instances", &[])?;
+    arguments.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    for (option, ms) in [("--bill-by", Some(arguments.bill_by)), ("--deadline", arguments.deadline)] {
         if ms.is_some_and(|ms| ms < 1_000) {
             return Err(Usage(format!("{option}: write a time of at least 1s")).into());
         }
     }
-    let rates = source::rates(&asked.throughputs)?;
-    let table = ScalingTable::of(&rates);
-    let deadline_s = asked.deadline.map(|ms| ms as f64 / 1e3);
-    let jobs = asked.asked.read(&table, deadline_s)?;
-    let offers = source::offers(&asked.prices, &asked.tables.filter())?;
+    let rates = source::rates(&arguments.throughputs)?;
+    let table = ScalingTable::new(&rates);
+    let deadline_s = arguments.deadline.map(|ms| ms as f64 / 1e3);
+    let jobs = arguments.runs.read(&table, deadline_s)?;
+    let offers = source::offers(&arguments.offers, &arguments.tables.filter())?;
     let of_trace = |offer: &&InstanceOffer| offer.spot.as_ref().is_some_and(|spot| spot.trace.is_some());
-    if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| asked.spot) {
+    if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| arguments.spot) {
         let what = format!(
             "{}: the availability of spot of {} is in a trace, which this plan does not read; write `available` and `interrupted_every`",
             offers.file, offer.name
@@ -161,24 +161,24 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
         jobs,
         offers,
         terms: RentTerms {
-            most_instances: asked.most_instances,
-            start_s: seconds(asked.start),
-            bill_s: seconds(asked.bill_by),
-            spot: asked.spot,
-            forecasts: asked.forecasts,
+            most_instances: arguments.most_instances,
+            start_s: seconds(arguments.start),
+            bill_s: seconds(arguments.bill_by),
+            spot: arguments.spot,
+            forecasts: arguments.forecasts,
             costs: CheckpointCosts {
-                checkpoint_s: seconds(asked.checkpoint_cost),
-                restart_s: seconds(asked.restart_cost),
+                checkpoint_s: seconds(arguments.checkpoint_cost),
+                restart_s: seconds(arguments.restart_cost),
             },
         },
-        goal: match asked.minimise {
+        goal: match arguments.minimise {
             Minimise::Cost => RentGoal::Cost,
             Minimise::Time => RentGoal::Time,
         },
-        budget: asked.budget,
+        budget: arguments.budget,
     };
-    let title = asked.throughputs.display().to_string();
-    let answer = InstancesAnswer::of(&rates, title, &request)?;
+    let title = arguments.throughputs.display().to_string();
+    let answer = InstancesAnswer::new(&rates, title, &request)?;
     let refused = answer.plan.is_none().then(|| nothing_advised(&answer.action));
     let file = |who: &Emit| {
         Ok(match who {
@@ -186,6 +186,6 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
             Emit::Skypilot => emit::sky_pilot(&answer)?,
         })
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory as _, ValueEnum as _};
 use clap_complete::Shell;
 
 use super::Arguments;
-use crate::{early, output};
+use crate::{early, glossary, output};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -23,7 +23,7 @@ pub(crate) struct Manual {
 pub(crate) fn run(request: &Manual, quiet: bool) -> Result<()> {
     early::writable_folder(&request.out)?;
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    let mut command = Arguments::command();
+    let mut command = glossary::shortened(Arguments::command(), "");
     command.build();
     pages(&command, &request.out.join("man/man1"), &mut files)?;
     for shell in Shell::value_variants() {

@@ -1,4 +1,4 @@
-//! `tracecast plan mig`.
+//! `tracecast plan share mig`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ use crate::progress::{Clock, Steps};
 use crate::source;
 
 /// Why a demand takes no options of reading.
-const NO_TRACE: &str = "a file of demand holds no jobs; the option is of the trace that --jobs names";
+const NO_TRACE: &str = "a file of demand holds no jobs; the option is of the trace that --trace names";
 
-/// Who carries the plan out.
+/// Reader of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmitMig {
     /// Slurm: configurations of mig-parted, and lines for gres.conf and slurm.conf
@@ -48,9 +48,9 @@ impl Audience for EmitMig {
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Examples, two jobs of each of MISO's types on A100s, none more than twice as slow as on a whole one:
-  tracecast plan mig mig_step_time.csv --profiles profiles.csv --demand demand.csv --gpu a100-40gb --slo 2 --emit slurm --emit-to mig
+  tracecast plan share mig mig_step_time.csv --profiles profiles.csv --demand demand.csv --gpu a100-40gb --slo 2 --emit slurm --emit-to mig
 and the jobs of a trace whose names are job types, chosen on two thirds of them and replayed on the rest:
-  tracecast plan mig mig_step_time.csv --profiles profiles.csv --jobs accounting.txt --gpu a100-40gb --slo 2
+  tracecast plan share mig mig_step_time.csv --profiles profiles.csv --trace accounting.txt --gpu a100-40gb --slo 2
 
 A demand file is a CSV with the columns job and jobs (so many run at once), or job, per_hour and run_s (so many come in an hour, and run so long alone).
 
@@ -66,16 +66,17 @@ pub(crate) struct PlanMig {
     #[arg(
         long,
         value_name = "CSV",
-        required_unless_present = "jobs",
-        conflicts_with = "jobs",
+        required_unless_present = "trace",
+        conflicts_with = "trace",
         help_heading = "Jobs and GPUs"
     )]
     pub(crate) demand: Option<PathBuf>,
-    /// What they must carry: the jobs of one GPU of a trace (files, folders or patterns), in place of a demand
+    /// Jobs to carry: those of one GPU of a trace (files, folders or patterns), in place of a
+    /// demand
     ///
     /// The fleet is then the smallest on which they keep the target of waiting, and is tested on later jobs.
     #[arg(long, value_name = "SOURCE", num_args = 1.., conflicts_with_all = ["busy", "gpus"], help_heading = "Jobs and GPUs")]
-    pub(crate) jobs: Vec<PathBuf>,
+    pub(crate) trace: Vec<PathBuf>,
     /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
     ///
     /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
@@ -99,7 +100,8 @@ pub(crate) struct PlanMig {
     /// The wait that 95 % of the jobs of a trace keep
     #[arg(long, value_name = "TIME", default_value = "30min", value_parser = duration, conflicts_with = "demand", help_heading = "Limits")]
     pub(crate) target_p95: i64,
-    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
+    /// Test on what comes from this time on, and choose on what is before it [default: when two
+    /// thirds of the jobs are submitted]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, conflicts_with = "demand", help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     /// Seed of the job types that are drawn for jobs whose name is none
@@ -149,52 +151,52 @@ fn busy(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|busy: &f64| *busy > 0.0 && *busy <= 1.0).ok_or("write a share above 0, up to 1")
 }
 
-pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-mig", &[])?;
-    asked.emitting.check()?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
-    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
-        true if asked.emitting.readers().contains(&EmitMig::Slurm) => None,
+pub(crate) fn plan(arguments: &PlanMig, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("plan-share-mig", &[])?;
+    arguments.emitting.check()?;
+    arguments.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let own = own_files(&arguments.against, arguments.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if arguments.emitting.readers().contains(&EmitMig::Slurm) => None,
         true => Some("--emit names no slurm, who would read it"),
         false => Some(
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, kubernetes-mig.yaml is a ConfigMap of its own",
         ),
     })?;
     check_gpus(&own)?;
-    if asked.demand.is_some() {
-        asked.reading.reads_no_trace(NO_TRACE)?;
+    if arguments.demand.is_some() {
+        arguments.reading.reads_no_trace(NO_TRACE)?;
     }
-    let now = asked.now.as_deref().map(|path| demand::read_now(path, asked.gpu)).transpose()?;
-    let slices = SliceTable::read(&asked.slices, &asked.profiles)?;
+    let now = arguments.now.as_deref().map(|path| demand::read_now(path, arguments.gpu)).transpose()?;
+    let slices = SliceTable::read(&arguments.slices, &arguments.profiles)?;
     let request = MigRequest {
-        gpus: asked.gpus,
-        slo: asked.slo,
-        busy: asked.busy,
+        gpus: arguments.gpus,
+        slo: arguments.slo,
+        busy: arguments.busy,
         now: now.unwrap_or_default(),
-        drain_s: asked.drain as f64 / 1e3,
+        drain_s: arguments.drain as f64 / 1e3,
     };
-    let mut answer = match &asked.demand {
+    let mut answer = match &arguments.demand {
         Some(path) => {
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
-            mig::plan(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
+            mig::plan(&slices, arguments.gpu, path.display().to_string(), &demand, &request)?
         }
         None => {
-            let trace = source::open(&asked.jobs, &asked.reading, None, quiet)?;
+            let trace = source::open(&arguments.trace, &arguments.reading, None, quiet)?;
             let zone = Zone::named(&trace.zone)?;
             let study = MigStudyRequest {
-                eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
-                target_wait_ms: asked.target_p95,
-                seed: asked.seed,
-                types: asked.types.clone(),
+                eval_from_ms: arguments.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
+                target_wait_ms: arguments.target_p95,
+                seed: arguments.seed,
+                types: arguments.types.clone(),
             };
-            let title = describe::title(&trace, &asked.jobs);
+            let title = describe::title(&trace, &arguments.trace);
             let steps = Steps::watching(quiet, "choosing partitions and replaying");
-            mig::plan_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
+            mig::plan_jobs(&slices, arguments.gpu, title, &trace, &request, &study, &steps)?
         }
     };
-    let emitted = asked.emit(&mut answer, &own, quiet);
-    checked.write(None, quiet, || mig::report(&answer), || answer::json(&answer, "the answer"))?;
+    let emitted = arguments.emit(&mut answer, &own, quiet);
+    checked.write(quiet, || mig::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }

@@ -1,4 +1,4 @@
-//! What can be typed, and which file answers it: one file a command, its arguments beside it.
+//! Commands, and the file that answers each: one file a command, its arguments beside it.
 
 mod allocation;
 mod answer;
@@ -7,7 +7,6 @@ mod audit;
 mod backtest;
 mod backtest_demand;
 mod backtest_interference;
-mod backtest_power;
 mod burst;
 mod capacity;
 mod cloud;
@@ -24,12 +23,16 @@ mod inspect;
 mod instances;
 mod manual;
 mod mig;
+mod model;
+mod models;
 mod plan;
 mod plan_jobs;
+mod power;
 mod predict;
 mod predict_interference;
 mod query;
 mod query_standard;
+mod questions;
 mod queues;
 mod report;
 mod schema;
@@ -38,13 +41,15 @@ mod serving;
 mod sharing;
 mod simulate;
 mod simulate_sharing;
-mod simulate_site;
+mod site;
 mod spot;
 mod spot_traces;
 mod synth;
 mod train;
+mod train_all;
 mod train_demand;
 mod train_interference;
+mod trained;
 mod utilisation;
 
 use std::num::NonZeroUsize;
@@ -61,8 +66,8 @@ use crate::settings::Settings;
 #[derive(Debug, Parser)]
 #[command(name = "tracecast", version, about, max_term_width = 100)]
 #[command(after_help = "\
-Example, a report on the bundled sample:
-  tracecast report datasets/sample
+Which command answers which question:
+  tracecast
 
 Exit codes:
   0  done
@@ -78,9 +83,9 @@ pub(crate) struct Arguments {
     /// Write no progress to stderr; warnings still appear
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// What to do
+    /// What to do; nothing to see which command answers which question
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// What to do.
@@ -108,39 +113,23 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Simulate>),
     /// Write the cluster that a source records as a cluster file (TOML), to change it and replay on it
     ///
-    /// The file has the nodes and GPU types of each VC, and the quotas of VCs that share nodes. `simulate`, `plan queues`, `plan capacity`, `plan power` and
-    /// other commands take it as --cluster. What the source does not say stands in comments. If the source records no nodes at all, they are inferred
+    /// The file has the nodes and GPU types of each VC, and the quotas of VCs that share nodes.
+    /// `simulate`, `plan queues`, `plan nodes`, `plan power` and other commands take it as --site.
+    /// What the source does not say stands in comments. If the source records no nodes at all, they
+    /// are inferred
     /// from what ran at once, and a comment says so.
     Cluster(cluster::Cluster),
     /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
-    /// Train a model of run times, of demand, of sharing, or of spot instances, or write what telemetry knows of job types
-    #[command(
-        subcommand,
-        after_help = "\
-Example, a model of run times from the bundled sample:
-  tracecast train duration datasets/sample --trees 20 --out sample.model"
-    )]
-    Train(Train),
-    /// Predict how long jobs will run, how much two jobs slow each other, how much of a GPU jobs use, or whether spot instances will be there
-    ///
-    /// The predictions are written as rows, and on request as a table for Slurm and as a summary for Prometheus.
-    Predict(predict::Predict),
-    /// Forecast how many nodes or GPUs the next slots will need
-    Forecast(train_demand::Forecast),
-    /// Serve predictions to schedulers over HTTP, and learn from the events that they send
-    Serve(serve::Serve),
-    /// Compare predictions with what really happened, beside simple baselines
+    /// Train, apply, test and list models of run times, demand, sharing, utilisation and spot
     #[command(
         subcommand,
         after_help = "\
 Example, two simple models of run times on the bundled sample:
-  tracecast backtest duration datasets/sample --models running_mean,recent_median"
+  tracecast model backtest duration datasets/sample --methods running_mean,recent_median"
     )]
-    Backtest(Backtest),
+    Model(model::Model),
     /// Recommend what to do from now on, and test the recommendation on later days of the record
-    ///
-    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, of jobs that wait for nodes of your own or go to the cloud, of replicas that serve requests, and of spot instances.
     #[command(
         subcommand,
         after_help = "\
@@ -148,6 +137,8 @@ Example, which nodes of the bundled sample can sleep:
   tracecast plan power datasets/sample"
     )]
     Plan(plan::Plan),
+    /// Serve predictions to schedulers over HTTP, and learn from the events that they send
+    Serve(serve::Serve),
     /// Ask a saved plan what to do in the next slot
     #[command(subcommand, after_help = decide::EXAMPLE)]
     Decide(decide::Decide),
@@ -158,7 +149,7 @@ Example, which nodes of the bundled sample can sleep:
 Example, the readers of Slurm accounting:
   tracecast formats | grep Slurm")]
     Formats,
-    /// Print the JSON Schema of what a command writes or reads
+    /// Print the JSON Schema of what a command writes, or an example of a file that it reads
     Schema(schema::Schema),
     /// Show which options are set by a file tracecast.toml or by the environment
     Config(config::Config),
@@ -174,67 +165,11 @@ Example, for the current session of bash:
     },
 }
 
-/// What to learn.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Train {
-    /// Train a model of how long jobs run
-    Duration(train::TrainDuration),
-    /// Train a model of how many nodes or GPUs will be needed
-    Demand(train_demand::TrainDemand),
-    /// Train a model of how much jobs slow each other that share a GPU
-    Interference(train_interference::TrainInterference),
-    /// Train a model of whether spot instances will be there, and say what it knows
-    ///
-    /// It says how long spot lasts in each zone, when in the week it is worst, how zones move together, and the chance of enough spot for the next hours.
-    Spot(Box<spot::TrainSpot>),
-    /// Write what the telemetry of a trace knows of its job types, as a table of profiles (CSV)
-    ///
-    /// Readings of GPUs are joined to the jobs that held them. `backtest interference`, `train interference` and `plan sharing` take the table as --profiles,
-    /// `predict utilisation` forecasts other job types from it, and `backtest utilisation` tests such forecasts.
-    Utilisation(utilisation::TrainUtilisation),
-}
-
-/// What to hold against what happened.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Backtest {
-    /// Compare predictions of run times with the recorded runs, model by model
-    ///
-    /// Every model is fitted again and again, each time on what was known at that moment, and predicts the jobs that came next.
-    Duration(Box<backtest::BacktestDuration>),
-    /// Compare forecasts of nodes or GPUs in use with what was used, model by model
-    ///
-    /// Every model is fitted again and again, each time on what was known at that moment, and forecasts the slots that came next.
-    Demand(Box<backtest_demand::BacktestDemand>),
-    /// Compare forecast speeds of jobs that share a GPU with measured ones, model by model
-    ///
-    /// Whole families of jobs, or whole GPU types, are left out in turn, and every model forecasts their speeds from the other pairs.
-    Interference(backtest_interference::BacktestInterference),
-    /// Check on past windows whether power plans would have kept what they promise
-    ///
-    /// The data are cut into windows. Each window is planned with the data before it, and the answer compares the promise with what came.
-    Power(Box<backtest_power::BacktestPower>),
-    /// Compare what a job with a deadline costs on spot and on-demand instances, policy by policy
-    ///
-    /// The job begins at many moments of each trace. Each is decided with the data before it, beside the optimum, which knows all availability.
-    Cloud(Box<cloud::BacktestCloud>),
-    /// Compare chances of spot instances with what came, model by model
-    ///
-    /// Every model is fitted again and again, each time on what was known at that moment, and says how likely there is enough spot for the hours that come.
-    Spot(Box<spot::BacktestSpot>),
-    /// Compare forecasts of GPU utilisation and memory with what was read, model by model
-    ///
-    /// On a trace, every job is forecast when it starts, from readings taken before. On a table of profiles, whole families of models are left out in turn.
-    Utilisation(utilisation::BacktestUtilisation),
-    /// Compare policies that give jobs GPUs of several types, on throughputs that were measured
-    ///
-    /// Jobs are replayed in rounds under each policy, beside a bound that no schedule undercuts. The answer says what knowing GPU types is worth.
-    Allocation(Box<allocation::BacktestAllocation>),
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
     let quiet = arguments.quiet;
-    match &arguments.command {
+    let Some(command) = &arguments.command else { return questions::run() };
+    match command {
         Command::Describe(request) => describe::run(request, quiet),
         Command::Report(request) => report::run(request, quiet),
         Command::Ingest(request) => ingest::run(request, quiet),
@@ -243,37 +178,13 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Simulate(request) => simulate::run(request, quiet),
         Command::Cluster(request) => cluster::run(request, quiet),
         Command::Audit(request) => audit::run(request, quiet),
-        Command::Train(Train::Duration(request)) => train::run(request, quiet),
-        Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
-        Command::Train(Train::Interference(request)) => train_interference::run(request, quiet),
-        Command::Train(Train::Spot(request)) => spot::train(request, quiet),
-        Command::Train(Train::Utilisation(request)) => utilisation::train(request, quiet),
-        Command::Forecast(request) => train_demand::forecast(request, quiet),
-        Command::Predict(request) => predict::run(request, quiet),
+        Command::Model(model) => model::run(model, quiet),
         Command::Serve(request) => serve::run(request, quiet),
-        Command::Backtest(Backtest::Duration(request)) => backtest::run(request, quiet),
-        Command::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
-        Command::Backtest(Backtest::Interference(request)) => backtest_interference::run(request, quiet),
-        Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
-        Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
-        Command::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
-        Command::Backtest(Backtest::Utilisation(request)) => utilisation::backtest(request, quiet),
-        Command::Backtest(Backtest::Allocation(request)) => allocation::backtest(request, quiet),
-        Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
-        Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
-        Command::Plan(plan::Plan::Instances(request)) => instances::plan(request, quiet),
-        Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
-        Command::Plan(plan::Plan::Burst(request)) => burst::plan(request, quiet),
-        Command::Plan(plan::Plan::Defer(request)) => defer::plan(request, quiet),
-        Command::Plan(plan::Plan::Serving(request)) => serving::plan(request, quiet),
-        Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
-        Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
-        Command::Plan(plan::Plan::Sharing(request)) => sharing::plan(request, quiet),
-        Command::Plan(plan::Plan::Mig(request)) => mig::plan(request, quiet),
+        Command::Plan(plan) => plan::run(plan, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),
-        Command::Schema(request) => schema::run(request.of),
+        Command::Schema(request) => schema::run(request),
         Command::Config(request) => config::run(request, settings),
         Command::Manual(request) => manual::run(request, quiet),
         Command::Completions { shell } => output::bytes(&manual::completions(*shell), None),

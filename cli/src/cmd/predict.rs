@@ -1,11 +1,11 @@
-//! `tracecast predict`.
+//! `tracecast model predict duration`.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
@@ -18,80 +18,18 @@ use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::train::{self, Choosing};
-use crate::cmd::{predict_interference, spot, utilisation};
 use crate::early::{self, Replacing};
-use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
 
-/// One invocation that works, for the end of the help.
+/// Example for the end of the help.
 const EXAMPLE: &str = "\
 Example, a model of the bundled sample up to a day, and predictions for the later jobs:
-  tracecast train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
-  tracecast predict datasets/sample --model past.model --out predictions.csv";
+  tracecast model train duration datasets/sample --to 2024-03-24 --trees 20 --out past.model
+  tracecast model predict duration datasets/sample --model past.model --out predictions.csv";
 
-/// What to predict: how long jobs run, unless something else is named.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
-pub(crate) struct Predict {
-    // Before the subcommand, which is taken out of what was typed when it is read.
-    #[command(flatten)]
-    pub(crate) durations: Durations,
-    #[command(subcommand)]
-    pub(crate) of: Option<PredictOf>,
-}
-
-/// What was typed for run times; nothing where something else is to be predicted.
-///
-/// An optional group of arguments cannot have groups within it, so the one question is asked here: whether a subcommand was typed.
-#[derive(Debug)]
-pub(crate) struct Durations(Option<Box<PredictDuration>>);
-
-impl FromArgMatches for Durations {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Self::from_arg_matches_mut(&mut matches.clone())
-    }
-
-    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, clap::Error> {
-        if matches.subcommand_name().is_some() {
-            return Ok(Self(None));
-        }
-        PredictDuration::from_arg_matches_mut(matches).map(|typed| Self(Some(Box::new(typed))))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Durations {
-    fn augment_args(command: Command) -> Command {
-        PredictDuration::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        PredictDuration::augment_args_for_update(command)
-    }
-}
-
-/// What else there is to predict.
-#[derive(Debug, Subcommand)]
-pub(crate) enum PredictOf {
-    /// Predict how much two jobs slow each other on one GPU, and rank the running jobs that a new one could share with
-    ///
-    /// The answer gives both speeds as quantiles, the chance that the two do not fit, and whether they should share.
-    Interference(Box<predict_interference::PredictInterference>),
-    /// Predict whether there will be enough spot instances, for the next hours and throughout them
-    Spot(Box<spot::PredictSpot>),
-    /// Predict how much of a GPU, and of its memory, job types or waiting jobs will use
-    ///
-    /// The answer gives the expected value and quantiles, the model that was chosen, and what it rests on: what was measured, the family, or the recurring group.
-    Utilisation(Box<utilisation::PredictUtilisation>),
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct PredictDuration {
     /// Trace with the jobs to predict: files, folders or patterns, or a trace folder
     ///
@@ -102,7 +40,7 @@ pub(crate) struct PredictDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) between: Between,
-    /// Model file that `tracecast train duration` wrote
+    /// Model file that `tracecast model train duration` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
@@ -148,7 +86,7 @@ pub(crate) enum RowForm {
 /// Names of the files for Slurm.
 const TABLE: &str = "tracecast-durations.txt";
 const SCRIPT: &str = "job_submit.lua";
-/// What the back-test of time limits found.
+/// File with the results of the back-test of time limits.
 const LIMITS: &str = "tracecast-limits.json";
 
 /// The predictor in a file.
@@ -157,7 +95,7 @@ pub(crate) fn load(path: &Path) -> Result<Predictor> {
     Ok(Predictor::from_bytes(&path.display().to_string(), &bytes)?)
 }
 
-/// Where the plugin for Slurm goes, unless something of the site's own lies there.
+/// Path of the plugin for Slurm, unless something of the site's own lies there.
 fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
     if !Path::new(&request.slurm_table).is_absolute() {
         bail!(
@@ -170,7 +108,7 @@ fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
         let mut bytes = Vec::new();
         file.take(slurm::SCRIPT_BEGINS.len() as u64).read_to_end(&mut bytes).map(|_| bytes)
     };
-    if File::open(&script).and_then(begins).is_ok_and(|found| found != slurm::SCRIPT_BEGINS.as_bytes()) {
+    if File::open(&script).and_then(begins).is_ok_and(|result| result != slurm::SCRIPT_BEGINS.as_bytes()) {
         bail!(
             "{} is a plugin of your own and is not replaced; name another folder, and call the new script from your plugin (the last lines of the new script say how)",
             script.display()
@@ -179,19 +117,9 @@ fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
     Ok(script)
 }
 
-pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
-    match (&request.of, &request.durations.0) {
-        (Some(PredictOf::Interference(request)), _) => predict_interference::run(request, quiet),
-        (Some(PredictOf::Spot(request)), _) => spot::predict(request, quiet),
-        (Some(PredictOf::Utilisation(request)), _) => utilisation::predict(request, quiet),
-        (None, Some(request)) => durations(request, quiet),
-        (None, None) => Err(Usage("name the trace with the jobs to predict".to_owned()).into()),
-    }
-}
-
-fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
+pub(crate) fn run(request: &PredictDuration, quiet: bool) -> Result<()> {
     request.between.window()?;
-    let out = request.replacing.answer(request.out.as_deref(), "predict", &request.format)?;
+    let out = request.replacing.answer(request.out.as_deref(), "model-predict-duration", &request.format)?;
     // Whoever reads this file expects it to be written again and again.
     Replacing { force: true }.files([&request.textfile])?;
     early::apart([&out, &request.textfile])?;
@@ -202,7 +130,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
     let mut predictor = load(&request.model)?;
     let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
-    let timeline = Timeline::of(&trace, train::which(&request.choosing))?;
+    let timeline = Timeline::new(&trace, train::which(&request.choosing))?;
     if timeline.resource != Resource::Gpus {
         output::say(
             quiet,
@@ -267,7 +195,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     output::bytes(&bytes, out.as_deref())
 }
 
-/// What the test of limits found, for people.
+/// Results of the test of limits, in words.
 fn told(test: &LimitTest, limit: &TimeLimit) -> String {
     let most = format::percent(limit.most_killed);
     let Some(share) = test.killed_share() else {

@@ -1,4 +1,4 @@
-//! `tracecast predict interference`.
+//! `tracecast model predict interference`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::output;
 
-/// What sharing must keep.
+/// Limits that sharing must keep.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct Limits {
@@ -40,44 +40,45 @@ impl Limits {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, which of two running jobs a new one should share with:
-  tracecast train interference simulation_throughputs.json.gz --out share.tcm
-  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'
+  tracecast model train interference simulation_throughputs.json.gz --out share.tcm
+  tracecast model predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'
 and beside which three job types to measure one of which nothing is known:
-  tracecast predict interference --model share.tcm --gpu-type v100 --to-measure 3 BERT
+  tracecast model predict interference --model share.tcm --gpu-type v100 --to-measure 3 BERT
 and how fast three jobs run that all share one GPU:
-  tracecast predict interference --model share.tcm --gpu-type v100 --together A3C A3C 'LM (batch size 20)'")]
+  tracecast model predict interference --model share.tcm --gpu-type v100 --together A3C A3C 'LM (batch size 20)'")]
 pub(crate) struct PredictInterference {
     /// Job type of the new job, then those of the running jobs, which are ranked
-    #[arg(value_name = "JOB", num_args = 1.., required_unless_present = "pairs", conflicts_with = "pairs", requires = "gpu_type")]
+    #[arg(value_name = "JOB", num_args = 1.., required_unless_present = "couples", conflicts_with = "couples", requires = "gpu_type")]
     pub(crate) jobs: Vec<String>,
     /// GPU type that the jobs share
-    #[arg(long, value_name = "NAME", conflicts_with = "pairs")]
+    #[arg(long, value_name = "NAME", conflicts_with = "couples")]
     pub(crate) gpu_type: Option<String>,
     /// CSV of couples to forecast, with the columns gpu_type, job_a and job_b
     ///
     /// It may also have family_a and family_b, and what was seen of a job, such as sm_util_pct_a or memory_mb_b. What was seen counts in place of
     /// what is known of the job type.
     #[arg(long, value_name = "CSV")]
-    pub(crate) pairs: Option<PathBuf>,
+    pub(crate) couples: Option<PathBuf>,
     /// Say beside which job types to measure the one JOB first, and what is known of it then
     ///
     /// These are the pairs that leave the least unknown of all its pairs, the first one first.
-    #[arg(long, value_name = "PAIRS", conflicts_with = "pairs", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "PAIRS", conflicts_with = "couples", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) to_measure: Option<u16>,
     /// All JOBs share one GPU: say how fast each of them runs there
     ///
-    /// With more than two jobs the answer is composed from forecasts of couples, as no larger group teaches. `backtest interference --groups` tests that.
-    #[arg(long, conflicts_with_all = ["pairs", "to_measure", "top", "slices"])]
+    /// With more than two jobs the answer is composed from forecasts of couples, as no larger group
+    /// teaches. `model backtest interference --groups` tests that.
+    #[arg(long, conflicts_with_all = ["couples", "to_measure", "top", "slices"])]
     pub(crate) together: bool,
     /// Say how fast each JOB runs on MIG slices, on all that were measured or on those named
     ///
     /// It takes a model that was trained with --slices. Speeds are relative to the whole GPU.
-    #[arg(long, value_name = "NAME,…", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["pairs", "to_measure", "top"])]
+    #[arg(long, value_name = "NAME,…", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["couples", "to_measure", "top"])]
     pub(crate) slices: Option<String>,
     /// Show no more than the best so many of the running jobs
-    #[arg(long, value_name = "JOBS", conflicts_with_all = ["pairs", "to_measure"], value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "JOBS", conflicts_with_all = ["couples", "to_measure"], value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) top: Option<u32>,
-    /// Model file that `tracecast train interference` wrote
+    /// Model file that `tracecast model train interference` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
@@ -110,23 +111,24 @@ fn on_slices(
     };
     let named: Vec<String> =
         named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for job in jobs {
         let none = |name| Usage(format!("`{name}` is no MIG slice; name slices as NVIDIA does, such as 3g.20gb"));
-        found.extend(slices.speeds_on(job, None, &JobProfile::default(), &named).map_err(none)?);
+        result.extend(slices.speeds_on(job, None, &JobProfile::default(), &named).map_err(none)?);
     }
-    Ok(SharingAnswer::of_slices(predictor, limits, gpu_type, found))
+    Ok(SharingAnswer::of_slices(predictor, limits, gpu_type, result))
 }
 
 pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
-    let out = request.replacing.answer(request.out.as_deref(), "predict-interference", &request.format)?;
+    let out = request.replacing.answer(request.out.as_deref(), "model-predict-interference", &request.format)?;
     let out = out.as_deref();
     let limits = request.limits.checked()?;
     let predictor = load(&request.model)?;
     let mut notes = Vec::new();
     let mut pairs = Vec::new();
-    let usage =
-        || Usage("name a GPU type and at least two job types, one with --to-measure, or a CSV with --pairs".to_owned());
+    let usage = || {
+        Usage("name a GPU type and at least two job types, one with --to-measure, or a CSV with --couples".to_owned())
+    };
     let mut other = None;
     if let (Some(named), Some(gpu_type)) = (&request.slices, &request.gpu_type) {
         other = Some(on_slices(&predictor, limits, gpu_type, (&request.jobs, named))?);
@@ -142,9 +144,9 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         let (Some(gpu_type), [job]) = (&request.gpu_type, request.jobs.as_slice()) else { return Err(usage().into()) };
         let job = SharingJob::new(job);
         predictor.note_unknown(&job, &mut notes);
-        let asked = (predictor.gpu_type(gpu_type), &job);
-        other = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into(), &mut notes)?);
-    } else if let Some(path) = &request.pairs {
+        let arguments = (predictor.gpu_type(gpu_type), &job);
+        other = Some(SharingAnswer::to_measure(&predictor, limits, arguments, count.into(), &mut notes)?);
+    } else if let Some(path) = &request.couples {
         for (gpu_type, a, b) in share::read_couples(path)? {
             predictor.note_unknown(&a, &mut notes);
             predictor.note_unknown(&b, &mut notes);
@@ -167,22 +169,22 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         share::rank(&mut pairs);
         pairs.truncate(request.top.map_or(usize::MAX, |top| top as usize));
     }
-    let found = other.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
+    let result = other.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
     if !matches!(request.format, RowsForm::Table) {
-        found
+        result
             .warnings
             .iter()
             .for_each(|warning| output::say(quiet, &format!("tracecast: {}", warning.replace("**", ""))));
     }
     match request.format {
         RowsForm::Table => {
-            let text = report::text::render(&found.report(notes), output::width(out));
+            let text = report::text::render(&result.report(notes), output::width(out));
             output::text(&text, out)
         }
         RowsForm::Csv => {
             notes.iter().for_each(|note| output::say(quiet, &format!("tracecast: {note}")));
-            output::bytes(&found.csv()?, out)
+            output::bytes(&result.csv()?, out)
         }
-        RowsForm::Json => output::text(&answer::json(&found, "the answer")?, out),
+        RowsForm::Json => output::text(&answer::json(&result, "the answer")?, out),
     }
 }

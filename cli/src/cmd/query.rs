@@ -194,7 +194,8 @@ fn parts(request: &Query) -> Result<(Vec<PathBuf>, Option<String>)> {
     Ok((arguments.into_iter().map(PathBuf::from).collect(), sql))
 }
 
-/// Whether an argument is a query and not a source: it is empty or has more than one word, and no file has that name.
+/// Whether an argument is a query rather than a source: it is empty or has more than one word, and
+/// no file has that name.
 fn is_sql(argument: &str) -> bool {
     let words = argument.split_whitespace().count();
     (words != 1 || argument.contains(';')) && !Path::new(argument).exists()

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, ValueEnum};
+use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 
@@ -17,10 +18,12 @@ use tracecast_planner::replay::nearest::Backfill;
 use tracecast_planner::sim::Estimate;
 
 use crate::args::{Reading, TIMES, factor, resource};
-use crate::cmd::answer::{self, Answering};
+use crate::cmd::answer::{self, Charting};
 use crate::cmd::emitting::{Audience, Emitting, host_list, own_files, patched, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
-use crate::cmd::simulate::{PolicyArguments, growth, predictions};
+use crate::cmd::simulate::{PolicyArguments, growth};
+use crate::cmd::site::SiteArguments;
+use crate::cmd::trained::PredictedRuns;
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
@@ -28,13 +31,13 @@ use crate::progress::Steps;
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
 
-/// What is predicted without a file.
+/// Note on predictions made without a file.
 const LAST_TWO: &str = "runs are predicted as the mean of the last two of the same user and job name";
 
-/// What is predicted where nothing is known of earlier runs.
+/// Note on predictions where nothing is known of earlier runs.
 const NO_ENDS: &str = "No job has a recorded end, so nobody could know earlier runs: **each job is predicted to run an hour**, and no order by predicted runs is tried";
 
-/// Who carries the plan out.
+/// Reader of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// Slurm: partitions, QOS limits, and lines for job_submit.lua
@@ -56,7 +59,7 @@ impl Audience for Emit {
 }
 
 impl Emit {
-    /// What it is called, and the files that are written for it.
+    /// Name of the reader, and the files that are written for it.
     fn files(self) -> (&'static str, Vec<&'static str>) {
         match self {
             Self::Slurm => ("Slurm", [&emit::SLURM_FILES[..], &["slurm.patch"]].concat()),
@@ -83,19 +86,12 @@ pub(crate) struct PlanQueues {
     /// What jobs compete for: gpus, cpus or nodes [default: chosen from the trace]
     #[arg(long, value_name = "WHAT", value_parser = resource, help_heading = "Jobs and nodes")]
     pub(crate) resource: Option<Resource>,
-    /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
-    ///
-    /// What a VC owns are its nodes; in a pool that VCs share it is guaranteed_gpus, else quota_gpus. If the trace records no nodes, `tracecast cluster`
-    /// infers a file to start from.
-    #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
-    pub(crate) cluster: Option<PathBuf>,
-    /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
-    ///
-    /// A prediction must have been made when its job was submitted. Without this file a job is predicted to run as long as the last two jobs of
-    /// its user and name on average.
-    #[arg(long, value_name = "CSV", help_heading = "Jobs and nodes")]
-    pub(crate) predictions: Option<PathBuf>,
-    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
+    #[command(flatten)]
+    pub(crate) site: SiteArguments,
+    #[command(flatten)]
+    pub(crate) runs: PredictedRuns,
+    /// Test on what comes from this time on, and choose on what is before it [default: when two
+    /// thirds of the jobs are submitted]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     /// What is to be small: wait (the mean and the 95 % wait, alike), or terms, separated by commas
@@ -139,45 +135,44 @@ pub(crate) struct PlanQueues {
     #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
     pub(crate) against: Vec<PathBuf>,
     /// Host names of all planned nodes, as slurm.conf writes them, such as `gpu[001-064]`
-    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, default_value = "ALL", help_heading = "Configuration")]
-    pub(crate) host_list: String,
+    ///
+    /// Without it they are those of the VCs' partitions in the file of --against, else the trace's
+    /// nodes with GPUs.
+    #[arg(long, value_name = "HOSTLIST", value_parser = host_list, help_heading = "Configuration")]
+    pub(crate) host_list: Option<String>,
     /// What Kubernetes calls a GPU
     #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
     pub(crate) gpu_resource: String,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
 }
 
-pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-queues", &[])?;
-    asked.emitting.check()?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
-    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| {
-        let read = asked.emitting.readers().iter().any(|who| is_slurm == (*who == Emit::Slurm));
+pub(crate) fn plan(arguments: &PlanQueues, quiet: bool) -> Result<()> {
+    let checked = arguments.charting.check("plan-queues", &[])?;
+    arguments.emitting.check()?;
+    arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let own = own_files(&arguments.against, arguments.emitting.emit_to.as_deref(), |is_slurm| {
+        let read = arguments.emitting.readers().iter().any(|who| is_slurm == (*who == Emit::Slurm));
         match is_slurm {
             _ if read => None,
             true => Some("--emit names no slurm, who would read it"),
             false => Some("--emit names no kueue, kai or volcano, who would read it"),
         }
     })?;
-    let predictions = predictions(asked.predictions.as_deref())?;
-    let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
+    let growth = growth(arguments.scale, arguments.add.as_deref(), arguments.draws, &arguments.today)?;
     let plan = PlanInput {
-        sources: &asked.sources,
-        reading: &asked.reading,
-        cluster: asked.cluster.as_deref(),
-        resource: asked.resource,
-        eval_from: asked.eval_from.as_ref(),
-        jobs: &asked.which,
-        policy: &asked.today,
+        sources: &arguments.sources,
+        reading: &arguments.reading,
+        site: &arguments.site,
+        resource: arguments.resource,
+        eval_from: arguments.eval_from.as_ref(),
+        jobs: &arguments.which,
+        policy: &arguments.today,
     };
     let mut opened = plan.open(NEEDED, quiet)?;
     let OpenedPlan { trace, loaded, subject, eval_from_ms, .. } = &mut opened;
     let until_ms = *eval_from_ms;
-    match predictions {
+    match arguments.runs.column(trace)? {
         Some(column) => {
             let (values, matched) = column.of(loaded)?;
             for (predicted, value) in loaded.workload.predicted_s.iter_mut().zip(values) {
@@ -187,14 +182,14 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
             subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
         }
         None if trace.jobs.end.is_all_unknown() => {
-            subject.notes.push(format!("{NO_ENDS}; --predictions gives other runs."));
+            subject.notes.push(format!("{NO_ENDS}; --models or --predictions gives other runs."));
         }
-        None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
+        None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --models or --predictions gives other runs.")),
     }
     // What today's backfill goes by, orders that are tried go by as well, and predictions are there to be used.
     let today = opened.todays(until_ms, Backfill::By(Estimate::Predicted))?.policy;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
-    if asked.emitting.emit_to.is_some() && loaded.resource != Resource::Gpus {
+    if arguments.emitting.emit_to.is_some() && loaded.resource != Resource::Gpus {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
@@ -202,20 +197,21 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let request = QueuesRequest {
         eval_from_ms,
         today,
-        objective: asked.objective.clone(),
-        replays: asked.replays as usize,
+        objective: arguments.objective.clone(),
+        replays: arguments.replays as usize,
         growth,
         most_listed: usize::MAX,
+        under_kueue: true,
     };
     let listed = search::listed(&loaded, &request);
     if (1..=listed).contains(&request.replays) {
         let what = format!(
             "--replays {} is no more than the {listed} ways of the list; give more, or leave it out",
-            asked.replays
+            arguments.replays
         );
         return Err(Usage(what).into());
     }
-    let journal = asked.journal.as_deref().map(|path| search::journal(path, &loaded, &request)).transpose()?;
+    let journal = arguments.journal.as_deref().map(|path| search::journal(path, &loaded, &request)).transpose()?;
     if let Some(told) = journal.as_ref().and_then(Journal::told) {
         output::say(quiet, &format!("tracecast: {told}"));
     }
@@ -224,33 +220,42 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
-    if let Some(folder) = asked.emitting.folder(refused) {
-        if answer.fidelity.warns() {
+    if let Some(folder) = arguments.emitting.folder(refused) {
+        if answer.trial.fidelity.warns() {
             written_of_another();
         }
-        emitted(asked, folder, &answer, &own, quiet)?;
+        emitted(arguments, folder, &trace, &answer, &own, quiet)?;
     }
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(quiet, || queues::answer::report(&answer), || answer::json(&answer, "the answer"))
 }
 
 /// Writes what there is to set for those who were asked for, and says for whom there is nothing.
-fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
+fn emitted(
+    arguments: &PlanQueues,
+    folder: &Path,
+    trace: &Trace,
+    answer: &QueuesAnswer,
+    own: &[OwnFile],
+    quiet: bool,
+) -> Result<()> {
+    let shared = || emit::shared_nodes(answer, &trace.nodes, own);
+    let nodes = arguments.host_list.clone().map_or_else(shared, Ok)?;
     let (mut files, mut patches, mut without) = (Vec::new(), Vec::new(), Vec::new());
-    for who in asked.emitting.readers() {
+    for who in arguments.emitting.readers() {
         let written = match who {
-            Emit::Slurm => emit::slurm(answer, &asked.host_list)?,
-            Emit::Kueue => emit::kueue(answer, &asked.gpu_resource)?,
+            Emit::Slurm => emit::slurm(answer, &nodes)?,
+            Emit::Kueue => emit::kueue(answer, &arguments.gpu_resource)?,
             Emit::Kai => emit::kai(answer)?,
-            Emit::Volcano => emit::volcano(answer, &asked.gpu_resource)?,
+            Emit::Volcano => emit::volcano(answer, &arguments.gpu_resource)?,
         };
         without.extend(written.is_empty().then_some(who.files().0));
         files.extend(written);
         if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
             patches.push(match who {
-                Emit::Slurm => against::slurm(answer, &asked.host_list, own)?,
-                Emit::Kueue => against::kueue(answer, &asked.gpu_resource, own)?,
+                Emit::Slurm => against::slurm(answer, &nodes, own)?,
+                Emit::Kueue => against::kueue(answer, &arguments.gpu_resource, own)?,
                 Emit::Kai => against::kai(answer, own)?,
-                Emit::Volcano => against::volcano(answer, &asked.gpu_resource, own)?,
+                Emit::Volcano => against::volcano(answer, &arguments.gpu_resource, own)?,
             });
         }
     }
@@ -259,7 +264,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         patches.into_iter().partition(|patch| patch.made > 0 || !patch.left.is_empty());
     let written: Vec<&str> =
         files.iter().chain(patches.iter().map(|patch| &patch.file)).map(|(name, _)| name.as_str()).collect();
-    let of_any = asked.emitting.readers().iter().flat_map(|who| who.files().1).chain([emit::NOTES]);
+    let of_any = arguments.emitting.readers().iter().flat_map(|who| who.files().1).chain([emit::NOTES]);
     let before: Vec<&str> = of_any.filter(|name| !written.contains(name) && folder.join(name).exists()).collect();
     patched(folder, files, patches, quiet)?;
     idle.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {}", patch.told())));

@@ -64,14 +64,14 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None if bundled => "The bundled synthetic sample".to_owned(),
         None => describe::title(&trace, &sources),
     };
-    let asked = ReportRequest { title, trace: named(&request.sources, &request.reading), quick: request.quick };
+    let arguments = ReportRequest { title, trace: named(&request.sources, &request.reading), quick: request.quick };
     let steps = Steps::watching(quiet, "describing, replaying and planning");
-    let (document, data) = advice::report(&trace, &asked, &steps)?;
+    let (document, data) = advice::report(&trace, &arguments, &steps)?;
     drop(steps);
     let html = report::html::render(&document).context("draw the report")?;
     let json = answer::json(&data, "the report's data")?;
     output::write_all(&[(&page, html.as_bytes()), (&file, json.as_bytes())])?;
-    let mut text = report::text::brief(&document, output::terminal());
+    let mut text = report::text::short(&document, output::terminal());
     text.push_str(&format!("\nThe whole report: {}\nThe same as data:  {}\n", page.display(), file.display()));
     output::text(&text, None)
 }

@@ -1,22 +1,29 @@
-//! `tracecast schema`: the published forms of machine-readable outputs.
+//! `tracecast schema`: the published forms of machine-readable outputs, and examples of the files
+//! that users write.
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tracecast_analytics::{audit, describe, rollup, schema, storage};
 
+use crate::exit::Usage;
 use crate::output;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example, the schema of a description:
-  tracecast schema describe")]
+Examples, the schema of a description, and a mapping file to begin with:
+  tracecast schema describe
+  tracecast schema mapping --example > site.toml")]
 pub(crate) struct Schema {
     /// What the schema is of
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
+    /// Print an example with comments: of mapping, offers, services, node-types and site, which
+    /// have no schema
+    #[arg(long)]
+    pub(crate) example: bool,
 }
 
-/// Machine-readable outputs.
+/// Machine-readable outputs, and files that users write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaOf {
     /// `describe --format json`
@@ -37,52 +44,54 @@ pub(crate) enum SchemaOf {
     DecidePower,
     /// The latest counts, which `decide power` reads
     DecidePowerState,
-    /// `backtest duration --format json`
-    BacktestDuration,
-    /// `backtest demand --format json`
-    BacktestDemand,
-    /// `backtest interference --format json`
-    BacktestInterference,
-    /// `backtest power --format json`
-    BacktestPower,
-    /// `plan cloud --format json`
-    PlanCloud,
-    /// `plan fleet --format json`
-    PlanFleet,
-    /// `plan instances --format json`
-    PlanInstances,
-    /// `plan burst --format json`
-    PlanBurst,
+    /// `model backtest duration --format json`
+    ModelBacktestDuration,
+    /// `model backtest demand --format json`
+    ModelBacktestDemand,
+    /// `model backtest interference --format json`
+    ModelBacktestInterference,
+    /// `plan power --test --format json`
+    PlanPowerTest,
+    /// `plan rent job --format json`
+    PlanRentJob,
+    /// `plan rent fleet --format json`
+    PlanRentFleet,
+    /// `plan rent instances --format json`
+    PlanRentInstances,
+    /// `plan rent burst --format json`
+    PlanRentBurst,
     /// `plan defer --format json`
     PlanDefer,
     /// `plan serving --format json`
     PlanServing,
-    /// `backtest cloud --format json`
-    BacktestCloud,
-    /// `backtest spot --format json`
-    BacktestSpot,
-    /// `backtest utilisation --format json`
-    BacktestUtilisation,
-    /// `backtest allocation --format json`
-    BacktestAllocation,
+    /// `plan rent job --test --format json`
+    PlanRentJobTest,
+    /// `model backtest spot --format json`
+    ModelBacktestSpot,
+    /// `model backtest utilisation --format json`
+    ModelBacktestUtilisation,
+    /// `plan allocation --format json`
+    PlanAllocation,
     /// `plan queues --format json`
     PlanQueues,
-    /// `plan capacity --format json`
-    PlanCapacity,
-    /// `plan sharing --format json`
-    PlanSharing,
-    /// `plan mig --format json`
-    PlanMig,
-    /// A line of `predict --format jsonl`
+    /// `plan nodes --format json`
+    PlanNodes,
+    /// `plan share couples --format json`
+    PlanShareCouples,
+    /// `plan share couples --format json` without a SOURCE
+    MeasuredCouples,
+    /// `plan share mig --format json`
+    PlanShareMig,
+    /// A line of `model predict duration --format jsonl`
     Predictions,
-    /// `predict interference --format json`
-    PredictInterference,
-    /// `predict spot --format json`
-    PredictSpot,
-    /// `predict utilisation --format json`
-    PredictUtilisation,
-    /// `forecast --format json`
-    DemandForecast,
+    /// `model predict interference --format json`
+    ModelPredictInterference,
+    /// `model predict spot --format json`
+    ModelPredictSpot,
+    /// `model predict utilisation --format json`
+    ModelPredictUtilisation,
+    /// `model predict demand --format json`
+    ModelPredictDemand,
     /// `audit --format json`
     Audit,
     /// `audit --manifest`
@@ -91,10 +100,39 @@ pub(crate) enum SchemaOf {
     Manifest,
     /// All columns of the tables in a trace folder
     Tables,
+    /// A file that says what columns mean, for --mapping
+    Mapping,
+    /// A file of offers and prices, for --offers of `plan rent fleet` and other plans
+    Offers,
+    /// A file of what a replica of a service does, for `plan serving --service`
+    Services,
+    /// A file of kinds of nodes, for `plan nodes --node-types`
+    NodeTypes,
+    /// A file of nodes and rules, for --site
+    Site,
 }
 
-pub(crate) fn run(of: SchemaOf) -> Result<()> {
-    let value = match of {
+impl SchemaOf {
+    /// The example of a file that users write.
+    fn example(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Mapping => include_str!("../../../datasets/mappings/example/site.toml"),
+            Self::Offers => include_str!("../../../datasets/offers/example.toml"),
+            Self::Services => include_str!("../../../datasets/services/example.toml"),
+            Self::Site => include_str!("../../../datasets/clusters/example.toml"),
+            Self::NodeTypes => include_str!("../../../datasets/node-types/example.toml"),
+            _ => return None,
+        })
+    }
+}
+
+pub(crate) fn run(arguments: &Schema) -> Result<()> {
+    if arguments.example {
+        let none =
+            "--example: a command writes that; there are examples of mapping, offers, services, node-types and site";
+        return output::text(arguments.of.example().ok_or_else(|| Usage(none.to_owned()))?, None);
+    }
+    let value = match arguments.of {
         SchemaOf::Describe => describe::json_schema(),
         SchemaOf::Inspect => describe::Quality::json_schema(),
         SchemaOf::Report => tracecast_planner::advice::json_schema(),
@@ -102,31 +140,32 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Simulate => tracecast_planner::replay::answer::json_schema(),
         SchemaOf::SimulateSharing => tracecast_planner::sharing::simulated::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
-        SchemaOf::DecidePower => tracecast_planner::power::decide::json_schema(),
-        SchemaOf::DecidePowerState => tracecast_planner::power::decide::state_schema(),
-        SchemaOf::BacktestDuration => tracecast_planner::backtest::json_schema(),
-        SchemaOf::BacktestDemand => tracecast_predictors::demand::answer::json_schema(),
-        SchemaOf::BacktestInterference => tracecast_predictors::interference::answer::json_schema(),
-        SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
-        SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
-        SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
-        SchemaOf::PlanInstances => tracecast_planner::instances::answer::json_schema(),
-        SchemaOf::PlanBurst => tracecast_planner::burst::answer::json_schema(),
+        SchemaOf::DecidePower => tracecast_planner::power::forward::decide::json_schema(),
+        SchemaOf::DecidePowerState => tracecast_planner::power::forward::decide::state_schema(),
+        SchemaOf::ModelBacktestDuration => tracecast_planner::backtest::json_schema(),
+        SchemaOf::ModelBacktestDemand => tracecast_predictors::demand::answer::json_schema(),
+        SchemaOf::ModelBacktestInterference => tracecast_predictors::interference::answer::json_schema(),
+        SchemaOf::PlanPowerTest => tracecast_planner::power::rolling::json_schema(),
+        SchemaOf::PlanRentJob => tracecast_planner::cloud::plan::json_schema(),
+        SchemaOf::PlanRentFleet => tracecast_planner::fleet::answer::json_schema(),
+        SchemaOf::PlanRentInstances => tracecast_planner::instances::answer::json_schema(),
+        SchemaOf::PlanRentBurst => tracecast_planner::burst::answer::json_schema(),
         SchemaOf::PlanDefer => tracecast_planner::defer::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),
-        SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
-        SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
-        SchemaOf::BacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
-        SchemaOf::BacktestAllocation => tracecast_planner::rounds::answer::json_schema(),
-        SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
-        SchemaOf::PlanMig => tracecast_planner::mig::answer::json_schema(),
+        SchemaOf::PlanRentJobTest => tracecast_planner::cloud::answer::json_schema(),
+        SchemaOf::ModelBacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
+        SchemaOf::ModelBacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
+        SchemaOf::PlanAllocation => tracecast_planner::rounds::answer::json_schema(),
+        SchemaOf::PlanShareCouples => tracecast_planner::sharing::answer::json_schema(),
+        SchemaOf::MeasuredCouples => tracecast_planner::sharing::couples::json_schema(),
+        SchemaOf::PlanShareMig => tracecast_planner::mig::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
-        SchemaOf::PlanCapacity => tracecast_planner::capacity::answer::json_schema(),
+        SchemaOf::PlanNodes => tracecast_planner::capacity::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
-        SchemaOf::PredictInterference => tracecast_predictors::interference::share::json_schema(),
-        SchemaOf::PredictSpot => tracecast_predictors::spot::answer::json_schema(),
-        SchemaOf::PredictUtilisation => tracecast_predictors::utilisation::prediction::json_schema(),
-        SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
+        SchemaOf::ModelPredictInterference => tracecast_predictors::interference::share::json_schema(),
+        SchemaOf::ModelPredictSpot => tracecast_predictors::spot::answer::json_schema(),
+        SchemaOf::ModelPredictUtilisation => tracecast_predictors::utilisation::prediction::json_schema(),
+        SchemaOf::ModelPredictDemand => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),
         SchemaOf::AuditManifest => audit::manifest::json_schema(),
         SchemaOf::Manifest => storage::json_schema(),
@@ -137,6 +176,9 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
                 .collect::<Vec<_>>(),
         )
         .context("write the tables as JSON")?,
+        SchemaOf::Mapping | SchemaOf::Offers | SchemaOf::Services | SchemaOf::NodeTypes | SchemaOf::Site => {
+            return Err(Usage("the file is TOML and has no JSON schema; add --example".to_owned()).into());
+        }
     };
     let mut text = serde_json::to_string_pretty(&value).context("write the schema as JSON")?;
     text.push('\n');

@@ -13,11 +13,11 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, a model of the bundled sample, and a server that listens until it is stopped:
-  tracecast train duration datasets/sample --trees 20 --out sample.model
+  tracecast model train duration datasets/sample --trees 20 --out sample.model
   (umask 077 && openssl rand -hex 32 > token)
   tracecast serve --model sample.model --token-file token --journal state")]
 pub(crate) struct Serve {
-    /// Model file that `tracecast train duration` wrote
+    /// Model file that `tracecast model train duration` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     /// File with the token that clients must send: one line of visible ASCII characters
@@ -39,7 +39,8 @@ pub(crate) struct Serve {
     /// The server refuses jobs that ask for more GPUs.
     #[arg(long, value_name = "GPUS")]
     pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
-    /// Model file that `tracecast train interference` wrote, for the question who can share a GPU with whom (/v1/share)
+    /// Model file that `tracecast model train interference` wrote, for the question who can share a
+    /// GPU with whom (/v1/share)
     #[arg(long, value_name = "FILE")]
     pub(crate) share_model: Option<PathBuf>,
 }
@@ -53,8 +54,8 @@ pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
     config.cluster_gpus = request.cluster_gpus.map(|gpus| f64::from(gpus.get()));
     config.sharing = request.share_model.as_deref().map(predict_interference::load).transpose()?;
     config.notice = |message| output::say(false, &format!("tracecast: {message}"));
-    let started = |address, found: &serve::Recovered| {
-        let replayed = format::counted(found.events, "event", "events");
+    let started = |address, result: &serve::Recovered| {
+        let replayed = format::counted(result.events, "event", "events");
         output::say(quiet, &format!("tracecast: listening on http://{address}, {replayed} restored from the journal"));
     };
     Ok(serve::serve(config, predictor, started, terminated())?)

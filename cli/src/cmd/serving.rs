@@ -17,7 +17,7 @@ use tracecast_planner::serving::service::ReplicaService;
 use tracecast_planner::serving::target::ServingTarget;
 
 use crate::args::{Reading, duration};
-use crate::cmd::answer::{self, Answering};
+use crate::cmd::answer::{self, Charting};
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
 use crate::progress::Clock;
@@ -26,7 +26,7 @@ use crate::source;
 /// Why a trace of spot takes no part of its samples.
 const NO_JOBS: &str = "availability belongs to no job";
 
-/// Who scales the replicas.
+/// Reader of the plan, which scales the replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// KEDA: a ScaledObject (keda.sh/v1alpha1); the replicas of a Deployment where they are constant
@@ -35,7 +35,7 @@ pub(crate) enum Emit {
     Skyserve,
 }
 
-/// What a setting must serve to be taken.
+/// Load that a setting must serve to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Standard {
     /// The target, and as many in time as reactive scaling where that keeps the target
@@ -52,7 +52,7 @@ impl Audience for Emit {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, an Azure log with an invented replica at invented prices:
-  tracecast plan serving azure_llm_2023_conv.csv.gz --service datasets/services/example.toml --prices datasets/offers/example.toml
+  tracecast plan serving azure_llm_2023_conv.csv.gz --service datasets/services/example.toml --offers datasets/offers/example.toml
 
 A request log is a CSV with time,input_tokens,output_tokens (and model), an Azure LLM inference trace, or a Mooncake trace (JSON lines), also compressed.")]
 pub(crate) struct PlanServing {
@@ -64,7 +64,7 @@ pub(crate) struct PlanServing {
     pub(crate) timezone: Option<Zone>,
     /// Plan only the requests of this model, by the column `model`
     #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    pub(crate) model_name: Option<String>,
     /// Fail with exit code 3 if a row is quarantined or a file is damaged
     #[arg(long)]
     pub(crate) strict: bool,
@@ -84,13 +84,14 @@ pub(crate) struct PlanServing {
     pub(crate) slot: i64,
     /// Offers file (TOML) with what the table's `offer` costs; without it, costs are hours of replicas
     #[arg(long, value_name = "TOML", help_heading = "Prices")]
-    pub(crate) prices: Option<PathBuf>,
+    pub(crate) offers: Option<PathBuf>,
     /// Trace of spot availability: how many replicas on spot can be had, as SkyPilot writes it
     ///
     /// A sample counts instances, and one instance is taken for one replica. It begins with the log, and must be as long at least. The offers file must have a price of spot.
-    #[arg(long, value_name = "TRACE", requires = "prices", help_heading = "Prices")]
+    #[arg(long, value_name = "TRACE", requires = "offers", help_heading = "Prices")]
     pub(crate) spot: Option<PathBuf>,
-    /// Choose settings on the requests before this time, and report on those after it [default: the middle of the log]
+    /// Test on what comes from this time on, and choose on what is before it [default: the middle
+    /// of the log]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     /// Cut the later half into this many windows, and choose everything anew before each on all earlier requests
@@ -101,27 +102,24 @@ pub(crate) struct PlanServing {
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
-    pub(crate) answering: Answering,
-    /// Write each chart of the answer into this folder, as SVG and as PNG
-    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
-    pub(crate) charts: Option<PathBuf>,
+    pub(crate) charting: Charting,
 }
 
 /// A time between decisions.
 fn slot(text: &str) -> Result<i64, String> {
-    let found = duration(text)?;
-    if (1_000..=3_600_000).contains(&found) { Ok(found) } else { Err("write a time from 1s to 1h".to_owned()) }
+    let result = duration(text)?;
+    if (1_000..=3_600_000).contains(&result) { Ok(result) } else { Err("write a time from 1s to 1h".to_owned()) }
 }
 
 /// Spot as a trace has it.
-fn spot(asked: &PlanServing, quiet: bool) -> Result<Option<SpotSeries>> {
-    let Some(path) = &asked.spot else { return Ok(None) };
-    let reading = Reading { max_expansion: ingest::MOST_EXPANSION, strict: asked.strict, ..Reading::default() };
+fn spot(arguments: &PlanServing, quiet: bool) -> Result<Option<SpotSeries>> {
+    let Some(path) = &arguments.spot else { return Ok(None) };
+    let reading = Reading { max_expansion: ingest::MOST_EXPANSION, strict: arguments.strict, ..Reading::default() };
     let trace = source::open_whole(std::slice::from_ref(path), &reading, quiet, NO_JOBS)?;
-    Ok(Some(SpotSeries::of(&trace, path.display().to_string(), None)?))
+    Ok(Some(SpotSeries::new(&trace, path.display().to_string(), None)?))
 }
 
-/// What the log is called.
+/// Title of the logs.
 fn title(files: &[SourceFile]) -> String {
     match files {
         [one] => one.name().to_owned(),
@@ -129,48 +127,48 @@ fn title(files: &[SourceFile]) -> String {
     }
 }
 
-pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-serving", &[])?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
-    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
-    let table = asked.service.display().to_string();
-    let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
-    let offers = asked
-        .prices
+pub(crate) fn plan(arguments: &PlanServing, quiet: bool) -> Result<()> {
+    let checked = arguments.charting.check("plan-serving", &[])?;
+    arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let window = Window::new(["--eval-from", "the end"], arguments.eval_from.as_ref(), None)?;
+    let table = arguments.service.display().to_string();
+    let service = ReplicaService::parse(&table, &source::text(&arguments.service)?)?;
+    let offers = arguments
+        .offers
         .as_ref()
         .map(|path| source::offers(std::slice::from_ref(path), &TableFilter::default()))
         .transpose()?;
-    let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
-    if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
+    let replica = ServingReplica::new(&service, &table, offers.as_ref())?;
+    if let (Some(trace), None) = (&arguments.spot, replica.spot_per_h) {
         let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());
         return Err(Usage(what).into());
     }
-    let zone = asked.timezone.clone().unwrap_or_else(Zone::utc);
-    let files = ingest::expand(&asked.requests)?;
-    let log = RequestLog::read(&files, &zone, asked.model.as_deref())?;
-    if asked.strict {
+    let zone = arguments.timezone.clone().unwrap_or_else(Zone::utc);
+    let files = ingest::expand(&arguments.requests)?;
+    let log = RequestLog::read(&files, &zone, arguments.model_name.as_deref())?;
+    if arguments.strict {
         log.ledger.check_whole()?;
     }
     source::warn(log.ledger.warnings_with("--format json lists them under `quality`."));
-    if asked.eval_from.is_some() && !log.dated {
+    if arguments.eval_from.is_some() && !log.dated {
         let what =
             "--eval-from: the times of this log are counted from its beginning, so no date is in it; leave it out";
         return Err(Usage(what.to_owned()).into());
     }
     let (eval_from_ms, _) = window.resolve(&zone)?;
-    let standard = match asked.standard {
+    let standard = match arguments.standard {
         Standard::Reactive => ServedStandard::Reactive,
         Standard::Target => ServedStandard::Target,
     };
     let request = ServingRequest {
-        target: asked.target,
+        target: arguments.target,
         standard,
-        slot_ms: asked.slot,
+        slot_ms: arguments.slot,
         eval_from_ms,
-        splits: asked.splits,
+        splits: arguments.splits,
         zone: zone.name().to_owned(),
     };
-    let series = spot(asked, quiet)?;
+    let series = spot(arguments, quiet)?;
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
     let answer = serving::plan(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
@@ -181,6 +179,6 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
             Emit::Skyserve => vec![emit::skyserve(&answer)?],
         })
     };
-    asked.emitting.write(refused, file, quiet)?;
-    checked.write(asked.charts.as_deref(), quiet, || serving::report(&answer), || answer::json(&answer, "the answer"))
+    arguments.emitting.write(refused, file, quiet)?;
+    checked.write(quiet, || serving::report(&answer), || answer::json(&answer, "the answer"))
 }

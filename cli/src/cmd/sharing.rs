@@ -1,4 +1,4 @@
-//! `tracecast plan sharing`.
+//! `tracecast plan share couples`.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,12 @@ use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::plan::emit::GPU_RESOURCE;
 use tracecast_planner::plan::emit::own::OwnFile;
 use tracecast_planner::plan::emit::slurm::check_gpus;
+use tracecast_planner::sharing::SharingRequest;
 use tracecast_planner::sharing::against;
+use tracecast_planner::sharing::answer::{self as sharing, SharingPlanAnswer};
+use tracecast_planner::sharing::couples::MeasuredCouples;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::way::SharingWay;
-use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read;
 
 use crate::args::{Reading, TIMES, entries};
@@ -20,13 +22,14 @@ use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
 use crate::cmd::predict_interference::Limits;
+use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share GPUs wait for each other, so a plan of sharing needs them all";
 
-/// Who carries the plan out.
+/// Reader of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmitSharing {
     /// Slurm: lines for gres.conf, slurm.conf and job_submit.lua
@@ -43,7 +46,7 @@ impl Audience for EmitSharing {
     }
 }
 
-/// How two jobs share a GPU.
+/// Sharing of a GPU by two jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShareBy {
     /// In turns: gres/shard in Slurm, time-slicing in Kubernetes
@@ -55,16 +58,23 @@ pub(crate) enum ShareBy {
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Example, Gavel's measured pairs and the jobs of the bundled sample, as Slurm reads the plan:
-  tracecast plan sharing datasets/sample --pairs simulation_throughputs.json.gz --gpu-type p100 --slo 2 --emit slurm --emit-to sharing
+  tracecast plan share couples datasets/sample --pairs simulation_throughputs.json.gz --gpu-type p100 --slo 2 --emit slurm --emit-to sharing
+and the measured pairs that may share, without a trace:
+  tracecast plan share couples --pairs datasets/pairs/h100/mps/pairs.csv --slo 1.25
 
 {TIMES}"))]
 pub(crate) struct PlanSharing {
     /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
+    ///
+    /// Without a SOURCE nothing is planned: the measured pairs in which neither job is slowed
+    /// beyond
+    /// --slo are listed, the most throughput first.
+    #[arg(value_name = "SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `backtest interference` reads them; may be given several times
+    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `model backtest interference` reads
+    /// them; may be given several times
     ///
     /// Pairs of one GPU by time slicing and by MPS are compared on the same jobs. The name of the GPU type tells the way: `H100 (time slicing)`, `H100 (MPS)`.
     #[arg(long, value_name = "PAIRS", required = true, help_heading = "Jobs and GPUs")]
@@ -76,33 +86,34 @@ pub(crate) struct PlanSharing {
     ///
     /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
     /// name says, else its type is drawn.
-    #[arg(long, value_name = "CSV", help_heading = "Jobs and GPUs")]
+    #[arg(long, value_name = "CSV", requires = "sources", help_heading = "Jobs and GPUs")]
     pub(crate) types: Option<PathBuf>,
     /// GPU types to plan for, separated by commas [default: all that were measured]
     ///
     /// In the replay every GPU is of that type.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = entries(), help_heading = "Jobs and GPUs")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = entries(), help_heading = "Jobs and GPUs")]
     pub(crate) gpu_type: Vec<String>,
     /// Number of GPUs [default: the fewest with which 95 % of the earlier jobs wait at most 30 min, if nobody shares]
-    #[arg(long, value_name = "GPUS", help_heading = "Jobs and GPUs")]
+    #[arg(long, value_name = "GPUS", requires = "sources", help_heading = "Jobs and GPUs")]
     pub(crate) gpus: Option<std::num::NonZeroU32>,
     /// Pairs of each new job type that are measured before it shares
     ///
     /// Without this option each couple is forecast without any pair of its two families. With it, the forecast knows as many pairs of each of their job types,
     /// with partners of other families.
-    #[arg(long, value_name = "PAIRS", default_value_t = 0, help_heading = "Evaluation")]
+    #[arg(long, value_name = "PAIRS", requires = "sources", default_value_t = 0, help_heading = "Evaluation")]
     pub(crate) measured: usize,
     /// Plan for a site that watches new pairs and requeues a job where the limits are not kept
     ///
     /// The rule then has a trial: 10 min after a job began beside another, it writes a checkpoint and is requeued if either is slower than the SLO, or if
     /// both together make no more than one alone. What is emitted does not watch by itself.
-    #[arg(long, help_heading = "Evaluation")]
+    #[arg(long, requires = "sources", help_heading = "Evaluation")]
     pub(crate) watched: bool,
-    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    /// Test on what comes from this time on, and choose on what is before it [default: when two
+    /// thirds of the jobs are submitted]
+    #[arg(long, value_name = "TIME", requires = "sources", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     /// Seed of the job types that are drawn, and of the pairs measured
-    #[arg(long, default_value_t = 1, help_heading = "Evaluation")]
+    #[arg(long, requires = "sources", default_value_t = 1, help_heading = "Evaluation")]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -132,38 +143,46 @@ pub(crate) struct PlanSharing {
     pub(crate) answering: Answering,
 }
 
-pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("plan-sharing", &[])?;
-    asked.emitting.check()?;
-    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
-    let own = own_files(&asked.against, asked.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
-        true if asked.emitting.readers().contains(&EmitSharing::Slurm) => None,
+pub(crate) fn plan(arguments: &PlanSharing, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("plan-share-couples", &[])?;
+    arguments.emitting.check()?;
+    arguments.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let own = own_files(&arguments.against, arguments.emitting.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if arguments.emitting.readers().contains(&EmitSharing::Slurm) => None,
         true => Some("--emit names no slurm, who would read it"),
         false => Some(
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, merge the keys of kubernetes-sharing.yaml into your ConfigMap",
         ),
     })?;
     check_gpus(&own)?;
-    let limits = asked.limits.checked()?;
-    let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
-    let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
-    let title = describe::title(&trace, &asked.sources);
+    let limits = arguments.limits.checked()?;
+    let table = read::sharing_of_all(&arguments.pairs, &arguments.profiles)?;
+    if arguments.sources.is_empty() {
+        arguments.reading.reads_no_trace("no SOURCE is named, so no trace is read")?;
+        if arguments.emitting.emit_to.is_some() {
+            return Err(Usage("--emit-to: without a SOURCE there is no plan to write".to_owned()).into());
+        }
+        let result = MeasuredCouples::from_table(&table, limits.slo, &arguments.gpu_type)?;
+        return checked.write(quiet, || result.report(), || answer::json(&result, "the answer"));
+    }
+    let trace = source::open_whole(&arguments.sources, &arguments.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &arguments.sources);
     let zone = Zone::named(&trace.zone)?;
     let request = SharingRequest {
-        eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
-        gpus: asked.gpus.map(std::num::NonZeroU32::get),
+        eval_from_ms: arguments.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
+        gpus: arguments.gpus.map(std::num::NonZeroU32::get),
         limits,
-        measured: asked.measured,
-        watched: asked.watched,
-        seed: asked.seed,
-        gpu_types: asked.gpu_type.clone(),
-        types: asked.types.clone(),
+        measured: arguments.measured,
+        watched: arguments.watched,
+        seed: arguments.seed,
+        gpu_types: arguments.gpu_type.clone(),
+        types: arguments.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
-    let mut answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;
+    let mut answer = sharing::plan(&trace, &table, title, &request, &steps)?;
     drop(steps);
-    let emitted = asked.emit(&mut answer, &own, quiet);
-    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    let emitted = arguments.emit(&mut answer, &own, quiet);
+    checked.write(quiet, || sharing::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
@@ -190,7 +209,7 @@ impl PlanSharing {
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
-        answer.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
+        answer.body.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
         let idle = files.iter().filter(|(name, content)| emit::sets_nothing(name, content));
         let idle: Vec<String> = idle.map(|(name, _)| name.clone()).collect();
         patched(folder, files, patch, quiet)?;

@@ -11,32 +11,32 @@ use tracecast_analytics::time::Zone;
 use tracecast_planner::replay::Error as ReplayError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, Hosts, Loaded, Matched, Options, load, of_switches};
+use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load, of_switches};
 use tracecast_planner::replay::metric::JobTimes;
-use tracecast_planner::replay::nearest::{Backfill, Today, todays};
+use tracecast_planner::replay::nearest::{Backfill, Today, Unnamed, todays};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
-use crate::args::{Reading, TIMES, duration, entries, factor, resource, timed, window};
+use crate::args::{Input, TIMES, duration, entries, factor, resource, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::simulate_sharing::{self, SharedSource, SharingArguments};
-use crate::cmd::simulate_site::{QuotaFiles, SiteFiles, SiteRead};
+use crate::cmd::site::{QuotaFiles, SiteArguments, SiteFiles, SiteInput, SiteRead};
 use crate::cmd::{answer, describe};
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{early, output, source};
 
-/// One invocation that works, for the end of the help.
+/// Example for the end of the help.
 const EXAMPLE: &str = "\
 Example, the bundled sample with the shortest job first and EASY backfill:
-  tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
+  tracecast simulate datasets/sample --order sjf --scan easy";
 
-/// What a scenario writes that has no limits.
+/// Text of a scenario that has no limits.
 const NO_LIMITS: &str = "none";
 
-/// What stands for what jobs asked of the topology themselves, and no rule.
+/// Text for the jobs' own requests of the topology, without a rule.
 const AS_RECORDED: &str = "as-recorded";
 
 /// Why a replay takes no part of the jobs.
@@ -45,11 +45,10 @@ const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct Simulate {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
+    #[command(flatten)]
+    pub(crate) site: SiteArguments,
     #[command(flatten)]
     pub(crate) jobs: Jobs,
     #[command(flatten)]
@@ -70,7 +69,7 @@ pub(crate) struct Simulate {
     pub(crate) charts: Option<PathBuf>,
 }
 
-/// Which jobs, on which nodes.
+/// Jobs and nodes of a replay.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Jobs and nodes", group = ArgGroup::new("more").multiple(true))]
 pub(crate) struct Jobs {
@@ -79,44 +78,10 @@ pub(crate) struct Jobs {
     /// The value cpus means processors, for a log without GPUs. The answer says what was chosen.
     #[arg(long, value_name = "WHAT", value_parser = resource)]
     pub(crate) resource: Option<Resource>,
-    /// Cluster file (TOML) with the nodes and quotas of each VC [default: the nodes that the trace records]
-    ///
-    /// The file may also have sizes that change over time, and failures. `tracecast cluster SOURCE` writes one with the nodes that the trace
-    /// records. If it records none, that command infers them.
-    #[arg(long, value_name = "TOML")]
-    pub(crate) cluster: Option<PathBuf>,
-    /// Quotas of queues, as the objects of Kueue, KAI or Volcano (YAML or JSON): scheduling is then theirs
-    ///
-    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml` prints
-    /// it, or KAI's queues and configuration, as `kubectl get queues.scheduling.run.ai,schedulingshards,priorityclasses -o yaml` prints them, or Volcano's queues (`kubectl get
-    /// queues.scheduling.volcano.sh,priorityclasses -o yaml`) and the ConfigMap of its scheduler. Each VC of the jobs is the
-    /// queue of its name. All nodes are one pool that the quotas divide, and --scan is kueue, kai or volcano unless it is given.
-    #[arg(long, value_name = "YAML")]
-    pub(crate) quota: Option<PathBuf>,
-    /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
-    ///
-    /// `(sacctmgr show qos -P; sacctmgr show assoc tree -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, GrpTRESRunMins, GrpTRESMins, GrpWall,
-    /// MaxTRESPA, MaxJobsPA, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt; GrpTRES, GrpJobs, GrpTRESRunMins, GrpTRESMins, GrpWall, MaxJobs, MaxTRESPerJob,
-    /// MaxWall and Fairshare (with --order multifactor:fair_share=1000) of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name. An order `multifactor` that names no weights has those of the file.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) limits: Option<PathBuf>,
-    /// What jobs ask of the topology: required:LEVEL, preferred:LEVEL or unconstrained, such as required:rack:16 [default: what they asked themselves]
-    ///
-    /// Where the trace records what a job asked (Kueue's topologyRequest and annotations), that comes first, and these rules are for the other jobs. The word none leaves out what jobs asked: none alone, or none,required:rack:16. None alone also turns off the switches by which the scan slurm chooses nodes, where the narrowest level is called leaf. The word as-recorded is what they asked, and no rule. A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
-    /// else as few blocks as it takes. A number says from how many GPUs on jobs ask this; several rules are separated by commas, and a job has the one with the most GPUs that it reaches:
-    /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section `[topology]` of --cluster says which nodes
-    /// lie together. The level node is always there.
-    #[arg(long, value_name = "RULES")]
-    pub(crate) topology: Option<String>,
-    /// Whether processors and memory count beside GPUs: none or as-recorded [default: as recorded, where jobs and nodes have them]
-    ///
-    /// A job then starts only on nodes that have its processors and memory as well as its GPUs. Jobs take what they were given or asked for, evenly over their GPUs. Nodes have what the machine list of the trace says, or the keys cpus_per_node and
-    /// memory_gib_per_node of --cluster. Whoever has no recorded processors or memory takes none. The word none replays GPUs alone.
-    #[arg(long, value_name = "WHICH")]
-    pub(crate) hosts: Option<Hosts>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
-    /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
+    /// Jobs that were running or waiting at this time are replayed, too, except with --site
+    /// compat=helios.
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true)]
     pub(crate) from: Option<Written>,
     /// Replay jobs that were submitted before this time, where a date includes that day [default: to the last job]
@@ -131,7 +96,7 @@ pub(crate) struct Jobs {
     /// Also replay this many times the work: 1.2 for a fifth more, 0.8 for a fifth less
     ///
     /// The jobs of each user are repeated or left out in whole weeks, so that habits stay. The answer gives every policy now and then, with
-    /// intervals over several draws. The cluster stays as it is; --cluster names another.
+    /// intervals over several draws. The cluster stays as it is; --site names another.
     #[arg(long, value_name = "FACTOR", value_parser = factor, group = "more", conflicts_with_all = ["shard", "merge"])]
     pub(crate) scale: Option<f64>,
     /// Also replay the work of teams that join, as this file (TOML) describes them
@@ -143,14 +108,9 @@ pub(crate) struct Jobs {
     /// Draws of --scale and --add
     #[arg(long, value_name = "N", requires = "more", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub(crate) draws: u64,
-    /// Give each gang as many nodes as it had in the record
-    ///
-    /// Without this option the placement rule decides how many nodes a job gets.
-    #[arg(long)]
-    pub(crate) gangs_as_recorded: bool,
     /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
     ///
-    /// `tracecast predict` writes such a file.
+    /// `tracecast model predict duration` writes such a file.
     #[arg(long, value_name = "CSV")]
     pub(crate) predictions: Option<PathBuf>,
     /// CSV of scores for --order score, with the columns job_id and score
@@ -189,19 +149,19 @@ pub(crate) struct PolicyArguments {
     ///   finish-time  the job that is furthest behind its fair finish time, as Themis
     ///   score        the lowest number in the file of --score
     ///
-    /// Run times are those that --estimate names. --tenants says who the tenants are.
+    /// Run times are those that --estimate names. --site tenants says who the tenants are.
     #[arg(long, value_name = "ORDER", verbatim_doc_comment)]
     pub(crate) order: Option<String>,
-    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict; in plans, with --scale and with --add that which repeats the record, else strict]
+    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else that which repeats the record, else strict]
     ///
     ///   strict        no later job starts; if only its quota is full, none of its VC
     ///   skip          later jobs that fit may start
     ///   easy          EASY backfill: later jobs may start if they do not delay this one
     ///   conservative  backfill in which every waiting job has a reservation
     ///   slurm         backfill as Slurm's plugin plans it
-    ///   kueue         admission as Kueue's, within the quotas of --quota
-    ///   kai           fair shares of queues as KAI's, with the queues of --quota
-    ///   volcano       what queues deserve as Volcano's, with the queues of --quota
+    ///   kueue         admission as Kueue's, within the quotas of the site
+    ///   kai           fair shares of queues as KAI's, with the queues of the site
+    ///   volcano       what queues deserve as Volcano's, with the queues of the site
     #[arg(long, visible_alias = "scheduler", value_name = "SCAN", verbatim_doc_comment)]
     pub(crate) scan: Option<String>,
     /// Rule that chooses the nodes of a job [default: consolidate; anywhere if jobs compete for processors or nodes]
@@ -228,40 +188,14 @@ pub(crate) struct PolicyArguments {
     /// preempted. Preemption needs --scan strict, skip, kueue, kai or volcano. Under the last three the quotas say who is preempted, and the default is requeue.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
-    /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true; in plans a backfill that nobody named never goes by true]
+    /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of
+    /// --recorded, else true; of a backfill in plans never true]
     ///
     /// With true it knows the recorded run time, as an oracle would. With requested it knows the time limit of the job, and with predicted the
     /// run time from --predictions. For a job without a prediction it uses the time limit, and for a job without a limit the true run time.
     /// If --predictions is given, the default is predicted for the orders qssf, aged and alike and for backfill, else true.
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
-    /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]
-    #[arg(long, value_name = "TIME", value_parser = timed)]
-    pub(crate) interval: Option<String>,
-    /// Number of waiting jobs that --scan conservative and slurm look at in a decision, as Slurm's bf_max_job_test [default: all]
-    #[arg(long, value_name = "JOBS")]
-    pub(crate) depth: Option<u32>,
-    /// How far ahead --scan conservative and slurm reserve, such as 1d, as Slurm's bf_window [default: without end]
-    ///
-    /// A job that could only start later is promised nothing, so others may delay it.
-    #[arg(long, value_name = "TIME", value_parser = timed)]
-    pub(crate) window: Option<String>,
-    /// Run time between two checkpoints of a job, such as 1h [default: no checkpoints]
-    ///
-    /// When a node fails, its jobs lose what they did since their last checkpoint.
-    #[arg(long, value_name = "TIME", value_parser = timed)]
-    pub(crate) checkpoint: Option<String>,
-    /// Tenants between whom fair orders share: user or vc [default: user]
-    ///
-    /// The fair orders are fair-share, long-term, finish-time, and multifactor with a weight for fair_share.
-    #[arg(long, value_name = "WHO")]
-    pub(crate) tenants: Option<String>,
-    /// Published simulator to imitate: none or helios [default: none]
-    ///
-    /// With helios, jobs start when the simulator that was published with the Helios traces starts them. In that simulator the orders srtf and
-    /// tiresias preempt.
-    #[arg(long, value_name = "WHOSE")]
-    pub(crate) compat: Option<String>,
     /// Seed of random choices, such as those of --place random [default: 1]
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -274,14 +208,16 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, window, checkpoint, tenants,
-    /// compat, seed, topology (as --topology has it), hosts (as --hosts has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, topology, hosts, cluster, quota and limits, as --site has them (files from the
+    /// folder of this file; limits = "none" for none). What a scenario or an order leaves open
+    /// comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
-    /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
+    /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: FIFO with
+    /// the scan that repeats the record, else fifo/strict]
     ///
     /// The replay under this policy is compared with the recorded starts, which says how far replays of this trace can be trusted. The
-    /// policy is also the default of --order, --scan and --estimate. If none is named, and strict FIFO does not repeat the
-    /// record, but FIFO with the scan of what is replayed does, that is taken for it.
+    /// policy is also the default of --order, --scan and --estimate.
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
     /// Run only part I of N of the scenarios, such as 2/8, and write their schedules to --results
@@ -301,14 +237,14 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let checked = request.answering.check("simulate", &[&request.schedule])?;
     if request.sharing.is_asked() {
         let of_trace = SharedSource {
-            sources: &request.sources,
-            reading: &request.reading,
+            sources: &request.input.sources,
+            reading: &request.input.reading,
             seed: request.policy.seed,
             schedule: request.schedule.as_deref(),
         };
         return simulate_sharing::run(&request.sharing, &of_trace, &checked, quiet);
     }
-    request.answering.replacing.folders([&request.charts])?;
+    let checked = checked.with_charts(&request.charts)?;
     if let Some(folder) = &request.comparison.results {
         // The tasks of a job array write into one folder.
         early::writable_folder(folder)?;
@@ -316,12 +252,13 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let mut quota_files = QuotaFiles::default();
-    let Asked { scenarios, without_scan, usual, places } = scenarios(request, &mut quota_files)?;
-    let recorded = recorded(request, &scenarios)?;
-    let PolicyArguments { depth, window: ahead, .. } = &request.policy;
+    let input = request.site.read()?;
+    let Asked { scenarios, without_scan, usual, places } = scenarios(request, &input, &mut quota_files)?;
+    let recorded = recorded(request, &input, &scenarios)?;
+    let bounded = input.is_typed("depth") || input.is_typed("window");
     let mut scans = scenarios.iter().map(|named| named.policy.scan).chain([recorded.scan]);
-    if (depth.is_some() || ahead.is_some()) && !scans.any(Scan::reserves_for_all) {
-        let what = "--depth and --window bound the scans conservative and slurm; name one of these with --scan, or leave both out";
+    if bounded && !scans.any(Scan::reserves_for_all) {
+        let what = "--site depth and window bound the scans conservative and slurm; name one of these with --scan, or leave both out";
         return Err(Usage(what.to_owned()).into());
     }
     let Jobs { scale, add, draws, .. } = &request.jobs;
@@ -330,11 +267,11 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    let SiteRead { site, quotas, limits, topology, hosts } = usual.read(&mut quota_files)?;
-    let others_files = places.iter().map(|place| place.read(&mut quota_files)).collect::<Result<Vec<_>>>()?;
+    let SiteRead { site, quotas, limits, topology, hosts } = usual.read(&input, &mut quota_files)?;
+    let others_files = places.iter().map(|place| place.read(&input, &mut quota_files)).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
-    let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
-    let title = describe::title(&trace, &request.sources);
+    let trace = source::open_whole(&request.input.sources, &request.input.reading, quiet, NEEDED)?;
+    let title = describe::title(&trace, &request.input.sources);
     let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
     let options = Options {
         from_ms,
@@ -342,7 +279,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         longest_ms: request.jobs.max_run,
         vcs: request.jobs.vcs.clone(),
         whole_seconds: scenarios.iter().any(|named| named.policy.compat == Compat::Helios),
-        gangs_as_recorded: request.jobs.gangs_as_recorded,
+        gangs_as_recorded: input.gangs_as_recorded,
         resource: request.jobs.resource,
         quotas,
         limits,
@@ -351,7 +288,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
-    let mut subject = Subject::of(&title, &trace, &loaded);
+    let mut subject = Subject::new(&title, &trace, &loaded);
     if scenarios.iter().any(|named| named.policy.scan == Scan::Slurm) {
         subject.notes.extend(of_switches(&loaded.cluster));
     }
@@ -383,7 +320,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let placed = request.policy.place.is_some();
     let mut scenarios: Vec<Named> = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
     let mut recorded = if placed { recorded } else { recorded.on(loaded.resource) };
-    if growth.is_some() && request.comparison.recorded.is_none() {
+    if request.comparison.recorded.is_none() {
         let unnamed = scenarios.iter_mut().zip(&without_scan).filter(|(_, without)| **without).map(|(named, _)| named);
         subject.notes.extend(take_scan_of_record(&loaded, unnamed.collect(), &mut recorded)?);
     }
@@ -405,29 +342,27 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     if let (Some(path), Some(schedule), Some(named)) = (&request.schedule, first, study.scenarios.first()) {
         let mut bytes = Vec::new();
         let Loaded { workload, cluster, keys, .. } = study.loaded_of(named);
-        let times = JobTimes::of(workload, schedule)?;
+        let times = JobTimes::new(workload, schedule)?;
         csv_output::write_csv(&mut bytes, workload, cluster, (schedule, &times), keys)
             .context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
-    let mut found = study.answer(subject, &replayed, seconds)?;
+    let mut result = study.answer(subject, &replayed, seconds)?;
     if let Some(growth) = growth {
         let steps = Steps::new(quiet, "replaying", study.scenarios.len() * request.jobs.draws as usize);
-        found.growth = Some(study.grow(&found, &growth, &steps)?);
+        result.growth = Some(study.grow(&result, &growth, &steps)?);
         drop(steps);
     }
-    checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
+    checked.write(quiet, || result.report(), || answer::json(&result, "the answer"))
 }
 
-/// Gives the scenarios that name no scan the one that repeats the record, as plans do, and says so: what more work would do is asked of
-/// the cluster as it is.
+/// Takes the scan that repeats the record for the recorded policy, as plans do, and for the
+/// scenarios that name no scan; the note says so.
 fn take_scan_of_record(loaded: &Loaded, unnamed: Vec<&mut Named>, recorded: &mut Policy) -> Result<Option<String>> {
-    if unnamed.is_empty() {
-        return Ok(None);
-    }
+    let why = if unnamed.is_empty() { Unnamed::Recorded } else { Unnamed::Scan };
     let limited = loaded.workload.requested_ms.iter().flatten().count() * 2 >= loaded.workload.len();
     let backfill = if limited { Backfill::By(Estimate::Requested) } else { Backfill::Never };
-    let Today { policy: today, told, .. } = todays(loaded, recorded.clone(), None, backfill)?;
+    let Today { policy: today, told: note, .. } = todays(loaded, recorded.clone(), None, backfill, why)?;
     for Named { policy, .. } in unnamed {
         let estimate = if policy.order == Order::Fifo { today.estimate } else { policy.estimate };
         let same = Policy { scan: today.scan, estimate, ..policy.clone() };
@@ -436,7 +371,7 @@ fn take_scan_of_record(loaded: &Loaded, unnamed: Vec<&mut Named>, recorded: &mut
         }
     }
     *recorded = today;
-    Ok(told)
+    Ok(note)
 }
 
 /// More work, if it was asked.
@@ -456,7 +391,7 @@ pub(crate) fn growth(
 }
 
 /// The switches as they were typed.
-pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
+pub(crate) fn given(policy: &PolicyArguments, site: &SiteInput) -> Scenario {
     Scenario {
         name: String::new(),
         order: policy.order.clone(),
@@ -464,12 +399,12 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         place: policy.place.clone(),
         preempt: policy.preempt.clone(),
         estimate: policy.estimate.clone(),
-        interval: policy.interval.clone(),
-        depth: policy.depth,
-        window: policy.window.clone(),
-        checkpoint: policy.checkpoint.clone(),
-        tenants: policy.tenants.clone(),
-        compat: policy.compat.clone(),
+        interval: site.rule("interval"),
+        depth: site.depth,
+        window: site.rule("window"),
+        checkpoint: site.rule("checkpoint"),
+        tenants: site.rule("tenants"),
+        compat: site.rule("compat"),
         seed: policy.seed,
         cluster: None,
         quota: None,
@@ -482,15 +417,15 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
 /// The scenarios asked for, and where they run.
 struct Asked {
     scenarios: Vec<Named>,
-    /// Of each scenario, whether nothing names its scan.
+    /// Whether nothing names its scan, for each scenario.
     without_scan: Vec<bool>,
-    /// Where most of them run.
+    /// Site of most scenarios.
     usual: SiteFiles,
-    /// Where the others do.
+    /// Sites of the others.
     places: Vec<SiteFiles>,
 }
 
-fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
+fn scenarios(request: &Simulate, site: &SiteInput, quotas: &mut QuotaFiles) -> Result<Asked> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -498,13 +433,13 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
         // Predictions are there to be used.
         recorded.estimate = None;
     }
-    let mut given = given(&request.policy);
-    if let Some(quota) = request.jobs.quota.as_ref().filter(|_| given.scan.is_none()) {
+    let mut given = given(&request.policy, site);
+    if let Some(quota) = site.file("quota").as_ref().filter(|_| given.scan.is_none()) {
         // Quotas are there to hold, whatever the cluster had.
         given.scan = quotas.scan_of(quota)?;
     }
     let given = given.or(&recorded);
-    let asked = match &request.comparison.compare {
+    let arguments = match &request.comparison.compare {
         None => vec![given],
         Some(file) if Path::new(file).is_file() => {
             let path = Path::new(file);
@@ -524,17 +459,17 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
-    let without_scan = asked.iter().map(|scenario| scenario.scan.is_none()).collect();
+    let without_scan = arguments.iter().map(|scenario| scenario.scan.is_none()).collect();
     let mut usual = SiteFiles {
-        cluster: request.jobs.cluster.clone(),
-        quota: request.jobs.quota.clone(),
-        limits: request.jobs.limits.clone(),
-        topology: request.jobs.topology.clone().filter(|rules| rules != AS_RECORDED),
-        hosts: request.jobs.hosts.unwrap_or(Hosts::Usual),
+        cluster: site.nodes_file().map(Path::to_owned),
+        quota: site.file("quota"),
+        limits: site.file("limits"),
+        topology: site.rule("topology").filter(|rules| rules != AS_RECORDED),
+        hosts: site.hosts,
     };
     let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
-    for mut scenario in asked {
+    for mut scenario in arguments {
         let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
         let lifted = scenario.limits.as_deref() == Some(NO_LIMITS);
         let asks = scenario.topology.take();
@@ -586,20 +521,20 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
     Ok(Asked { scenarios: named, without_scan, usual, places })
 }
 
-/// What is said of the policy the cluster had: order, scan and estimate.
+/// Recorded policy of the cluster as it was named: order, scan and estimate.
 fn recorded_switches(request: &Simulate) -> Result<Scenario> {
     let Some(text) = &request.comparison.recorded else { return Ok(Scenario::default()) };
     Scenario::parse_short(text).map_err(|error| Usage(format!("--recorded {error}").replace("policy: ", "")).into())
 }
 
 /// The policy the cluster had.
-fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
+fn recorded(request: &Simulate, site: &SiteInput, scenarios: &[Named]) -> Result<Policy> {
     let Some(first) = scenarios.first() else { bail!("--compare names no policy; write orders such as fifo,sjf") };
     let Some(text) = &request.comparison.recorded else { return Ok(study::usual(&first.policy)) };
     if text.trim().is_empty() {
         return Err(Usage("--recorded: write the policy that the cluster had, such as fifo/skip".to_owned()).into());
     }
-    let given = given(&request.policy);
+    let given = given(&request.policy, site);
     let scenario = Scenario {
         place: given.place,
         interval: given.interval,
@@ -630,20 +565,20 @@ struct Files {
 
 /// Predictions from a file, if one is named.
 pub(crate) fn predictions(path: Option<&Path>) -> Result<Option<Column>> {
-    column(path, "predicted_duration_s", false)
+    path.map(|path| column(path, "predicted_duration_s", false)).transpose()
 }
 
-fn column(path: Option<&Path>, name: &str, signed: bool) -> Result<Option<Column>> {
-    let Some(path) = path else { return Ok(None) };
+/// A column of a CSV, by job.
+fn column(path: &Path, name: &str, signed: bool) -> Result<Column> {
     let content = SourceFile::new(path).open(&())?;
-    Ok(Some(Column::parse(&path.display().to_string(), name, signed, ShortLines::new(content))?))
+    Ok(Column::parse(&path.display().to_string(), name, signed, ShortLines::new(content))?)
 }
 
 /// Reads them.
 fn files(request: &Simulate) -> Result<Files> {
     Ok(Files {
         predictions: predictions(request.jobs.predictions.as_deref())?,
-        score: column(request.jobs.score.as_deref(), "score", true)?,
+        score: request.jobs.score.as_deref().map(|path| column(path, "score", true)).transpose()?,
     })
 }
 
@@ -651,15 +586,15 @@ fn files(request: &Simulate) -> Result<Files> {
 fn columns(files: Files, loaded: &mut Loaded) -> Result<Vec<(&'static str, Matched)>> {
     let mut matched = Vec::new();
     if let Some(column) = files.predictions {
-        let (values, found) = column.of(loaded)?;
+        let (values, result) = column.of(loaded)?;
         loaded.workload.predicted_s = values;
-        matched.push(("Predictions", found));
+        matched.push(("Predictions", result));
     }
     if let Some(column) = files.score {
-        let (values, found) = column.of(loaded)?;
+        let (values, result) = column.of(loaded)?;
         // Whoever has no score comes last.
         loaded.workload.score = values.into_iter().map(|score| score.unwrap_or(f64::INFINITY)).collect();
-        matched.push(("Scores", found));
+        matched.push(("Scores", result));
     }
     Ok(matched)
 }

@@ -23,28 +23,19 @@ use crate::{output, source};
 const NEEDED: &str = "jobs that share GPUs wait for each other, so a replay needs them all; --eval-from says from when on they are reported";
 
 /// Options that are of other replays.
-const OF_OTHERS: [&str; 33] = [
+const OF_OTHERS: [&str; 22] = [
     "add",
     "charts",
-    "checkpoint",
-    "cluster",
     "compare",
-    "compat",
-    "depth",
     "draws",
     "estimate",
     "from",
-    "gangs_as_recorded",
-    "hosts",
-    "interval",
-    "limits",
     "max_run",
     "merge",
     "order",
     "place",
     "predictions",
     "preempt",
-    "quota",
     "recorded",
     "resource",
     "results",
@@ -52,11 +43,9 @@ const OF_OTHERS: [&str; 33] = [
     "scan",
     "score",
     "shard",
-    "tenants",
+    "site",
     "to",
-    "topology",
     "vcs",
-    "window",
 ];
 
 /// Ways to share, and what they need.
@@ -73,7 +62,7 @@ pub(crate) struct SharingArguments {
     ///   salus-fair      in turns of equal length
     ///   salus-attained  in turns, who has run less first
     ///   mean-forecast   packs if the mean forecast speeds sum to more than 1
-    ///   forecast        packs if the forecast keeps --slo and --most-oom, as `plan sharing` does
+    ///   forecast        packs if the forecast keeps --slo and --most-oom, as `plan share couples` does
     ///   forecast-trial  the same, and takes the newer job out after 10 min where it does not
     ///   exclusive       nobody shares; always shown
     ///   oracle          knows the table; always shown
@@ -81,38 +70,40 @@ pub(crate) struct SharingArguments {
     /// Jobs of one GPU are replayed on GPUs of one type, in order of submission. Their speeds beside others are those of --pairs. What is drawn goes by --seed.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = entries(), verbatim_doc_comment, conflicts_with_all = OF_OTHERS)]
     pub(crate) share: Vec<String>,
-    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `plan sharing` reads them; may be given several times
-    #[arg(long, value_name = "PAIRS", requires = "share")]
+    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `plan share couples` reads them; may
+    /// be given several times
+    #[arg(long, hide_short_help = true, value_name = "PAIRS", requires = "share")]
     pub(crate) pairs: Vec<PathBuf>,
     /// What is known of each job type alone: a CSV with gpu_type, job, family and any of the quantities in the guide; may be given several times
-    #[arg(long, value_name = "PROFILES", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "PROFILES", requires = "share")]
     pub(crate) profiles: Vec<PathBuf>,
     /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
     ///
     /// The first line that matches counts. A job that no line matches is of the type that its name says, else its type is drawn from --seed.
-    #[arg(long, value_name = "CSV", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "CSV", requires = "share")]
     pub(crate) types: Option<PathBuf>,
     /// GPU type of --pairs that all GPUs of the replay are of [default: the only one that was measured]
-    #[arg(long, value_name = "NAME", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", requires = "share")]
     pub(crate) gpu_type: Option<String>,
     /// Number of GPUs [default: the fewest with which 95 % of the earlier jobs wait at most 30 min, if nobody shares]
-    #[arg(long, value_name = "GPUS", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "GPUS", requires = "share")]
     pub(crate) gpus: Option<std::num::NonZeroU32>,
-    /// Report the jobs that were submitted from this time on [default: all, or the last third if anything is chosen on the jobs before]
+    /// Test on what comes from this time on, and choose on what is before it [default: all, or the
+    /// last third if anything is chosen on the jobs before]
     ///
     /// Chosen are the thresholds of forecast and forecast-trial, and the number of GPUs if --gpus is not given.
-    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, requires = "share")]
     pub(crate) eval_from: Option<Written>,
     /// Pairs of each job type that a forecast knows, with partners of other families [default: 0]
     ///
     /// Each couple of job types is forecast without any other pair of its two families.
-    #[arg(long, value_name = "PAIRS", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "PAIRS", requires = "share")]
     pub(crate) measured: Option<usize>,
     /// How many times as slow the worse of the two jobs may be, at the 0.9 quantile [default: 1.5]
-    #[arg(long, value_name = "TIMES", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "TIMES", requires = "share")]
     pub(crate) slo: Option<f64>,
     /// Highest chance that the two jobs do not fit into the memory of the GPU [default: 0.05]
-    #[arg(long, value_name = "SHARE", requires = "share")]
+    #[arg(long, hide_short_help = true, value_name = "SHARE", requires = "share")]
     pub(crate) most_oom: Option<f64>,
 }
 
@@ -147,60 +138,60 @@ impl SharingArguments {
     }
 }
 
-/// What of the command is not of sharing alone.
+/// Arguments of the command that other replays have as well.
 pub(super) struct SharedSource<'a> {
     /// Files of the trace.
     pub(super) sources: &'a [PathBuf],
-    /// How they are read.
+    /// Options of reading them.
     pub(super) reading: &'a Reading,
     /// Seed, if one is given.
     pub(super) seed: Option<u64>,
-    /// Where to write when each job ran.
+    /// Path to write when each job ran.
     pub(super) schedule: Option<&'a Path>,
 }
 
 pub(super) fn run(
-    asked: &SharingArguments,
+    arguments: &SharingArguments,
     request: &SharedSource<'_>,
     checked: &Checked<'_>,
     quiet: bool,
 ) -> Result<()> {
-    let policies = SharingPolicy::of_names(&asked.share)?;
-    if asked.pairs.is_empty() {
+    let policies = SharingPolicy::of_names(&arguments.share)?;
+    if arguments.pairs.is_empty() {
         let what = "--share needs the speeds of jobs beside each other; name a file of measured pairs with --pairs, such as datasets/pairs/h100/time-slicing/pairs.csv";
         return Err(Usage(what.to_owned()).into());
     }
-    if asked.measured.is_some() && !policies.iter().any(|policy| policy.needs_forecasts()) {
+    if arguments.measured.is_some() && !policies.iter().any(|policy| policy.needs_forecasts()) {
         let what = "--measured says what forecasts know, and no way named goes by them; leave it out, or name lucid, mean-forecast, forecast or forecast-trial";
         return Err(Usage(what.to_owned()).into());
     }
-    let limits = asked.limits()?;
-    let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
-    let gpu_type = asked.gpu_type(&table)?;
+    let limits = arguments.limits()?;
+    let table = read::sharing_of_all(&arguments.pairs, &arguments.profiles)?;
+    let gpu_type = arguments.gpu_type(&table)?;
     let trace = source::open_whole(request.sources, request.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, request.sources);
     let zone = Zone::named(&trace.zone)?;
     let as_planned = SharingRequest {
-        eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
-        gpus: asked.gpus.map(std::num::NonZeroU32::get),
+        eval_from_ms: arguments.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
+        gpus: arguments.gpus.map(std::num::NonZeroU32::get),
         limits,
-        measured: asked.measured.unwrap_or(0),
+        measured: arguments.measured.unwrap_or(0),
         watched: false,
         seed: request.seed.unwrap_or(1),
         gpu_types: Vec::new(),
-        types: asked.types.clone(),
+        types: arguments.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
-    let only_of_all = SharingPolicy::only_of_all(&asked.share, &policies);
-    let asked = SharedReplayRequest { policies, only_of_all, gpu_type, as_planned };
-    let (found, schedule) = simulated::replay(&trace, &table, title, &asked, &steps)?;
+    let only_of_all = SharingPolicy::only_of_all(&arguments.share, &policies);
+    let arguments = SharedReplayRequest { policies, only_of_all, gpu_type, as_planned };
+    let (result, schedule) = simulated::replay(&trace, &table, title, &arguments, &steps)?;
     drop(steps);
     if let Some(path) = request.schedule {
         let mut bytes = Vec::new();
         schedule.write_csv(&mut bytes).context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
-    checked.write(None, quiet, || found.report(), || answer::json(&found, "the answer"))
+    checked.write(quiet, || result.report(), || answer::json(&result, "the answer"))
 }
 
 #[cfg(test)]
@@ -211,6 +202,7 @@ mod tests {
 
     use super::*;
     use crate::cmd::simulate::{ComparisonArguments, Jobs, PolicyArguments};
+    use crate::cmd::site::SiteArguments;
 
     fn options<A: Args>() -> BTreeSet<String> {
         A::augment_args(Command::new("of")).get_arguments().map(|option| option.get_id().to_string()).collect()
@@ -218,11 +210,15 @@ mod tests {
 
     #[test]
     fn all_options_of_other_replays_are_refused() {
-        let mut others: BTreeSet<String> =
-            [options::<Jobs>(), options::<PolicyArguments>(), options::<ComparisonArguments>()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let mut others: BTreeSet<String> = [
+            options::<SiteArguments>(),
+            options::<Jobs>(),
+            options::<PolicyArguments>(),
+            options::<ComparisonArguments>(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         // What is drawn goes by the seed here, too. Charts are of the whole answer.
         others.remove("seed");
         others.insert("charts".to_owned());

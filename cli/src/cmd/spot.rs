@@ -1,4 +1,5 @@
-//! `tracecast train spot`, `tracecast predict spot` and `tracecast backtest spot`.
+//! `tracecast model train spot`, `tracecast model predict spot` and `tracecast model backtest
+//! spot`.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ use crate::early::Replacing;
 use crate::output;
 use crate::progress::{Clock, Steps};
 
-/// What a zone knows of the others.
+/// Knowledge that a zone has of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ZonesKnown {
     /// Each zone on its own
@@ -61,15 +62,15 @@ impl SpotLearning {
 pub(crate) enum SpotForm {
     /// Text for a terminal
     Table,
-    /// JSON, as `predict spot` writes it
+    /// JSON, as `model predict spot` writes it
     Json,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, nine zones of one time, and what is said of them:
-  tracecast train spot zones/*.json --regions together --out spot.tcm
-  tracecast predict spot --model spot.tcm --hours 1,6")]
+  tracecast model train spot zones/*.json --regions together --out spot.tcm
+  tracecast model predict spot --model spot.tcm --hours 1,6")]
 pub(crate) struct TrainSpot {
     #[command(flatten)]
     pub(crate) learning: SpotLearning,
@@ -86,25 +87,25 @@ pub(crate) struct TrainSpot {
     pub(crate) replacing: Replacing,
 }
 
-pub(crate) fn train(asked: &TrainSpot, quiet: bool) -> Result<()> {
-    asked.replacing.file(&asked.out)?;
-    backtest::check_hours(&asked.hours)?;
-    let (records, title) = asked.learning.records(quiet)?;
+pub(crate) fn train(arguments: &TrainSpot, quiet: bool) -> Result<()> {
+    arguments.replacing.file(&arguments.out)?;
+    backtest::check_hours(&arguments.hours)?;
+    let (records, title) = arguments.learning.records(quiet)?;
     let clock = Clock::new(quiet, "training");
-    let (predictor, notes) = SpotPredictor::train(records, asked.learning.need, asked.learning.together())?;
+    let (predictor, notes) = SpotPredictor::train(records, arguments.learning.need, arguments.learning.together())?;
     drop(clock);
-    output::write(&asked.out, &predictor.to_bytes()?)?;
+    output::write(&arguments.out, &predictor.to_bytes()?)?;
     output::say(
         quiet,
         &format!(
             "tracecast: {}; in use: {}; model written to {}",
             format::counted(predictor.zones().count() as u64, "zone", "zones"),
             predictor.trained.model.in_use(),
-            asked.out.display()
+            arguments.out.display()
         ),
     );
-    let said = SpotAnswer::new(&predictor, &[], &asked.hours, title, notes)?;
-    match asked.format {
+    let said = SpotAnswer::new(&predictor, &[], &arguments.hours, title, notes)?;
+    match arguments.format {
         SpotForm::Table => output::text(&report::text::render(&said.report(), output::width(None)), None),
         SpotForm::Json => output::text(&answer::json(&said, "the answer")?, None),
     }
@@ -113,8 +114,8 @@ pub(crate) fn train(asked: &TrainSpot, quiet: bool) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, a model of a zone, and what it says after newer samples:
-  tracecast train spot us-east-1a_v100_1.json --out spot.tcm
-  tracecast predict spot newer/us-east-1a_v100_1.json --model spot.tcm --hours 1,6")]
+  tracecast model train spot us-east-1a_v100_1.json --out spot.tcm
+  tracecast model predict spot newer/us-east-1a_v100_1.json --model spot.tcm --hours 1,6")]
 pub(crate) struct PredictSpot {
     /// Newer traces of zones that the model knows, by files of the same names: files, folders or patterns
     ///
@@ -131,7 +132,7 @@ pub(crate) struct PredictSpot {
     pub(crate) begins: Option<i64>,
     #[command(flatten)]
     pub(crate) beside: SpotPrices,
-    /// Model file that `tracecast train spot` wrote
+    /// Model file that `tracecast model train spot` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     /// Hours ahead, separated by commas
@@ -141,25 +142,26 @@ pub(crate) struct PredictSpot {
     pub(crate) answering: Answering,
 }
 
-pub(crate) fn predict(asked: &PredictSpot, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("predict-spot", &[])?;
-    backtest::check_hours(&asked.hours)?;
-    let bytes = tracecast_predictors::read_model(&asked.model)?;
-    let predictor = SpotPredictor::from_bytes(&asked.model.display().to_string(), &bytes)?;
-    let (newer, title) = if asked.traces.is_empty() {
-        (Vec::new(), asked.model.display().to_string())
+pub(crate) fn predict(arguments: &PredictSpot, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("model-predict-spot", &[])?;
+    backtest::check_hours(&arguments.hours)?;
+    let bytes = tracecast_predictors::read_model(&arguments.model)?;
+    let predictor = SpotPredictor::from_bytes(&arguments.model.display().to_string(), &bytes)?;
+    let (newer, title) = if arguments.traces.is_empty() {
+        (Vec::new(), arguments.model.display().to_string())
     } else {
-        let (series, title) = series((&asked.traces, &asked.reading, asked.gap), &asked.beside, asked.begins, quiet)?;
-        (series.iter().map(|zone| zone.record(asked.begins)).collect(), title)
+        let (series, title) =
+            series((&arguments.traces, &arguments.reading, arguments.gap), &arguments.beside, arguments.begins, quiet)?;
+        (series.iter().map(|zone| zone.record(arguments.begins)).collect(), title)
     };
-    let said = SpotAnswer::new(&predictor, &newer, &asked.hours, title, Vec::new())?;
-    checked.write(None, quiet, || said.report(), || answer::json(&said, "the answer"))
+    let said = SpotAnswer::new(&predictor, &newer, &arguments.hours, title, Vec::new())?;
+    checked.write(quiet, || said.report(), || answer::json(&said, "the answer"))
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, at least four instances in three zones of one time:
-  tracecast backtest spot 4-node/*.json --need 4 --regions together")]
+  tracecast model backtest spot 4-node/*.json --need 4 --regions together")]
 pub(crate) struct BacktestSpot {
     #[command(flatten)]
     pub(crate) learning: SpotLearning,
@@ -186,25 +188,24 @@ pub(crate) struct BacktestSpot {
     pub(crate) charts: Option<PathBuf>,
 }
 
-pub(crate) fn backtest(asked: &BacktestSpot, quiet: bool) -> Result<()> {
-    let checked = asked.answering.check("backtest-spot", &[])?;
-    asked.answering.replacing.folders([&asked.charts])?;
-    backtest::check_hours(&asked.hours)?;
-    let (records, title) = asked.learning.records(quiet)?;
+pub(crate) fn backtest(arguments: &BacktestSpot, quiet: bool) -> Result<()> {
+    let checked = arguments.answering.check("model-backtest-spot", &[])?.with_charts(&arguments.charts)?;
+    backtest::check_hours(&arguments.hours)?;
+    let (records, title) = arguments.learning.records(quiet)?;
     let options = SpotTestOptions {
-        need: asked.learning.need,
-        together: asked.learning.together(),
-        hours: asked.hours.clone(),
-        refit_days: asked.refit_days,
-        seed: asked.seed,
+        need: arguments.learning.need,
+        together: arguments.learning.together(),
+        hours: arguments.hours.clone(),
+        refit_days: arguments.refit_days,
+        seed: arguments.seed,
     };
     let (records, notes) = usable(records, options.need)?;
     if options.together {
         check_together(&records)?;
     }
     let steps = Steps::new(quiet, "forecasting each zone", records.len());
-    let found = backtest::backtest(&records, &options, &steps)?;
+    let result = backtest::backtest(&records, &options, &steps)?;
     drop(steps);
-    let answer = SpotBacktestAnswer::new(title, notes, &options, found);
-    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+    let answer = SpotBacktestAnswer::new(title, notes, &options, result);
+    checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

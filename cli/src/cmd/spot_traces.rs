@@ -15,7 +15,7 @@ use crate::source;
 /// Why these commands take no `--where`.
 pub(crate) const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
 
-/// Which traces.
+/// Traces to read.
 #[derive(Debug, Args)]
 pub(crate) struct SpotTraces {
     /// Traces of spot availability, one file for each zone: files, folders or patterns
@@ -46,8 +46,8 @@ pub(crate) struct SpotPrices {
 
 /// A time between samples.
 pub(crate) fn gap(text: &str) -> Result<i64, String> {
-    let found = duration(text)?;
-    if found > 0 { Ok(found) } else { Err("the time between samples must be more than 0".to_owned()) }
+    let result = duration(text)?;
+    if result > 0 { Ok(result) } else { Err("the time between samples must be more than 0".to_owned()) }
 }
 
 /// A moment such as 2023-02-15T00:00:00Z.
@@ -55,7 +55,7 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
     price_book::moment(text).ok_or_else(|| "write a time such as 2023-02-15T00:00:00Z".to_owned())
 }
 
-/// What `--prices` says where no prices are wanted.
+/// Value of `--prices` where no prices are wanted.
 const NO_PRICES: &str = "none";
 
 impl SpotPrices {
@@ -82,26 +82,26 @@ impl SpotTraces {
         begins_ms: Option<i64>,
         quiet: bool,
     ) -> Result<(Vec<SpotSeries>, String)> {
-        let (mut found, title) = series((&self.traces, &self.reading, self.gap), prices, begins_ms, quiet)?;
+        let (mut result, title) = series((&self.traces, &self.reading, self.gap), prices, begins_ms, quiet)?;
         if self.instance.is_empty() {
-            return Ok((found, title));
+            return Ok((result, title));
         }
-        let mut known: Vec<String> = found.iter().filter_map(|zone| zone.instance.clone()).collect();
+        let mut known: Vec<String> = result.iter().filter_map(|zone| zone.instance.clone()).collect();
         known.sort_unstable();
         known.dedup();
-        let is_asked = |of: &str| self.instance.iter().any(|asked| asked.eq_ignore_ascii_case(of));
-        found.retain(|zone| zone.instance.as_deref().is_some_and(is_asked));
-        if found.is_empty() {
+        let is_asked = |of: &str| self.instance.iter().any(|named| named.eq_ignore_ascii_case(of));
+        result.retain(|zone| zone.instance.as_deref().is_some_and(is_asked));
+        if result.is_empty() {
             let what =
                 format!("--instance: no trace is of {}; there are {}", self.instance.join(", "), known.join(", "));
             return Err(Usage(what).into());
         }
-        let title = titled(&found);
-        Ok((found, title))
+        let title = titled(&result);
+        Ok((result, title))
     }
 }
 
-/// As [`SpotTraces::series`], where traces need not be named.
+/// Series of traces as [`SpotTraces::series`] reads them, where traces need not be named.
 pub(crate) fn series(
     (traces, reading, gap): (&[PathBuf], &Reading, Option<i64>),
     prices: &SpotPrices,
@@ -122,7 +122,13 @@ pub(crate) fn series(
             return Err(Usage(what).into());
         }
         let trace = source::open_whole(std::slice::from_ref(path), reading, quiet, NO_JOBS)?;
+        let dated = trace.basis.has_dates() && !trace.prices.ts.is_empty();
+        let history = dated.then(|| PriceBook::history(&trace, name.clone())).transpose()?;
         for mut zone in SpotSeries::all(&trace, name, gap)? {
+            if let Some(history) = history.as_ref().filter(|_| zone.price.is_none()) {
+                let first_ms = zone.begins_ms;
+                history.price(&mut zone, first_ms)?;
+            }
             if paths.len() > 1 && zone.name != *name {
                 zone.name = format!("{name}: {}", zone.name);
             }
@@ -140,7 +146,7 @@ pub(crate) fn series(
     Ok((series, title))
 }
 
-/// What traces are called together.
+/// Title of the traces together.
 fn titled(series: &[SpotSeries]) -> String {
     match series {
         [one] => one.name.clone(),

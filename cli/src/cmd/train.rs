@@ -1,4 +1,4 @@
-//! `tracecast train duration`.
+//! `tracecast model train duration`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,24 +16,21 @@ use tracecast_predictors::duration::moments;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Between, Reading, TIMES, choices, resource, up_to, window};
+use crate::args::{Between, Input, Reading, TIMES, choices, resource, up_to, window};
 use crate::early::Replacing;
 use crate::progress::Steps;
 use crate::{output, source};
 
-/// One invocation that works, for the end of the help.
+/// Example for the end of the help.
 const EXAMPLE: &str = "\
 Example, a small model from the bundled sample, which takes a few seconds:
-  tracecast train duration datasets/sample --trees 20 --out sample.model";
+  tracecast model train duration datasets/sample --trees 20 --out sample.model";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLE}\n\n{TIMES}"))]
 pub(crate) struct TrainDuration {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) learning: Learning,
     #[command(flatten)]
@@ -80,14 +77,14 @@ impl Known {
         // The end is cut below: of a job that still ran then, the end is not known.
         let since = Between { from: self.from.clone(), to: None };
         let trace = source::open_between(sources, reading, &since, None, quiet)?;
-        let timeline = Timeline::of(&trace, which(choosing))?;
+        let timeline = Timeline::new(&trace, which(choosing))?;
         let Some(to) = &self.to else { return Ok((trace, timeline, None)) };
         let until_ms = to.end_ms(&Zone::named(&trace.zone)?)?;
         Ok((trace, timeline.until(until_ms)?, Some(until_ms)))
     }
 }
 
-/// What is learned from, and how.
+/// Data to learn from, and options of learning.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Learning {
@@ -101,7 +98,7 @@ pub(crate) struct Learning {
     pub(crate) seed: u64,
 }
 
-/// Which jobs, and what of them.
+/// Jobs to learn from, and which of their facts.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Learning")]
 pub(crate) struct Choosing {
@@ -120,7 +117,7 @@ pub(crate) struct Choosing {
     pub(crate) ignore: Vec<Ignored>,
 }
 
-/// What of a job is not to be used.
+/// Fact of a job that is not to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Ignored {
     /// VC, queue or partition of the job
@@ -138,7 +135,8 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     request.replacing.file(&request.out)?;
     request.replacing.folders([&request.xgboost])?;
     request.known.check()?;
-    let (_, timeline, _) = request.known.open(&request.sources, &request.reading, &request.learning.choosing, quiet)?;
+    let (_, timeline, _) =
+        request.known.open(&request.input.sources, &request.input.reading, &request.learning.choosing, quiet)?;
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }
@@ -196,7 +194,8 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// How much of the GPU time the jobs looked at hold, where some are left out for want of a VC.
+/// Share of the GPU time that the jobs looked at hold, as a sentence, where some are left out for
+/// want of a VC.
 pub(crate) fn left_out_time(timeline: &Timeline) -> Option<String> {
     let share = timeline.gpu_time_share?;
     Some(format!(
@@ -205,13 +204,13 @@ pub(crate) fn left_out_time(timeline: &Timeline) -> Option<String> {
     ))
 }
 
-/// That a record is too short to trust intervals, as a clause; nothing where it is long enough.
+/// Clause that a record is too short to trust intervals; None where it is long enough.
 pub(crate) fn short_record(days: Option<f64>) -> Option<String> {
     let days = days.filter(|days| *days < ENOUGH_DAYS)?;
     Some(format!("intervals cannot be trusted, as the record has jobs of {} days alone", format::float(days, 1)))
 }
 
-/// Which jobs, and what of them.
+/// Options of the jobs to learn from, and of their facts.
 pub(crate) fn which(choosing: &Choosing) -> timeline::TimelineOptions {
     let ignored = |what: Ignored| choosing.ignore.contains(&what);
     timeline::TimelineOptions {
@@ -223,7 +222,7 @@ pub(crate) fn which(choosing: &Choosing) -> timeline::TimelineOptions {
     }
 }
 
-/// How to learn.
+/// Options of a back-test or a training.
 pub(crate) fn options(learning: &Learning) -> BacktestOptions {
     let mut options = BacktestOptions::default();
     if let Some(trees) = learning.trees {
@@ -233,7 +232,7 @@ pub(crate) fn options(learning: &Learning) -> BacktestOptions {
     options
 }
 
-/// What was left out or assumed, for people.
+/// Notes on what was left out or assumed, for people.
 pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
     let mut notes: Vec<String> = timeline
         .left_out

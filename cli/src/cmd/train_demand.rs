@@ -1,9 +1,10 @@
-//! `tracecast train demand` and `tracecast forecast`.
+//! `tracecast model train demand` and `tracecast model predict demand`.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::backtest::DemandBacktestOptions;
@@ -13,7 +14,7 @@ use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading};
+use crate::args::{DEMAND_OF_ALL, Input, Reading};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
 use crate::early::Replacing;
 use crate::progress::Steps;
@@ -22,13 +23,10 @@ use crate::{output, source};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, GPUs in use by the hour in the bundled sample:
-  tracecast train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model")]
+  tracecast model train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model")]
 pub(crate) struct TrainDemand {
-    /// Trace to read: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
-    #[arg(required = true, value_name = "SOURCE")]
-    pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) gathering: Gathering,
     #[command(flatten)]
@@ -52,8 +50,8 @@ pub(crate) enum ForecastForm {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, a model of the bundled sample, and its forecast:
-  tracecast train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model
-  tracecast forecast --model demand.model")]
+  tracecast model train demand datasets/sample --counts jobs --unit gpus --slot 1h --out demand.model
+  tracecast model predict demand --model demand.model")]
 pub(crate) struct Forecast {
     /// Newer record of the source that the model was trained on: files, folders, patterns or a trace folder
     ///
@@ -62,7 +60,7 @@ pub(crate) struct Forecast {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Model file that `tracecast train demand` wrote
+    /// Model file that `tracecast model train demand` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     /// Form in which the forecast is written
@@ -77,31 +75,8 @@ pub(crate) struct Forecast {
 
 pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
     request.replacing.file(&request.out)?;
-    let trace = source::open_whole(&request.sources, &request.reading, quiet, DEMAND_OF_ALL)?;
-    let (gathered, options) = backtest_demand::gather(&trace, &request.gathering)?;
-    for note in &gathered.notes {
-        output::say(quiet, &format!("tracecast: {note}"));
-    }
-    let (models, log) = backtest_demand::models(&trace, &gathered, &request.learning, quiet)?;
-    output::say(quiet, &format!("tracecast: {} …", bound::work(&gathered.series, models.len())));
-    let learning = DemandBacktestOptions {
-        models,
-        settings: backtest_demand::settings(&request.gathering, &request.learning),
-        refit_days: request.learning.refit_days,
-        ..DemandBacktestOptions::default()
-    };
-    let kept = Kept {
-        slot_ms: options.slot_ms,
-        unit: gathered.series.first().map_or(Unit::Gpus, |series| series.unit),
-        asked: options.asked,
-        gpus_per_node: options.gpus_per_node,
-        outages_are_idle: options.outages_are_idle,
-        from_jobs: gathered.from_jobs,
-        vcs: options.vcs,
-    };
-    let steps = Steps::watching(quiet, "training");
-    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning, &steps)?;
-    drop(steps);
+    let trace = source::open_whole(&request.input.sources, &request.input.reading, quiet, DEMAND_OF_ALL)?;
+    let trained = learn(&trace, &request.gathering, &request.learning, quiet)?;
     output::write(&request.out, &trained.to_bytes()?)?;
     for trained in &trained.series {
         output::say(
@@ -118,12 +93,39 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
     Ok(())
 }
 
+/// Trains the demand model of a trace.
+pub(crate) fn learn(trace: &Trace, gathering: &Gathering, learning: &Learning, quiet: bool) -> Result<DemandPredictor> {
+    let (gathered, options) = backtest_demand::gather(trace, gathering)?;
+    for note in &gathered.notes {
+        output::say(quiet, &format!("tracecast: {note}"));
+    }
+    let (models, log) = backtest_demand::models(trace, &gathered, learning, quiet)?;
+    output::say(quiet, &format!("tracecast: {} …", bound::work(&gathered.series, models.len())));
+    let backtest = DemandBacktestOptions {
+        models,
+        settings: backtest_demand::settings(gathering, learning),
+        refit_days: learning.refit_days,
+        ..DemandBacktestOptions::default()
+    };
+    let kept = Kept {
+        slot_ms: options.slot_ms,
+        unit: gathered.series.first().map_or(Unit::Gpus, |series| series.unit),
+        asked: options.asked,
+        gpus_per_node: options.gpus_per_node,
+        outages_are_idle: options.outages_are_idle,
+        from_jobs: gathered.from_jobs,
+        vcs: options.vcs,
+    };
+    let steps = Steps::watching(quiet, "training");
+    Ok(DemandPredictor::train(&gathered.series, log.as_ref(), kept, &backtest, &steps)?)
+}
+
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
     if request.sources.is_empty() {
         request.reading.reads_no_trace("no trace is named, so nothing is read but the model; name the SOURCE")?;
     }
-    let out = request.replacing.answer(request.out.as_deref(), "forecast", &request.format)?;
+    let out = request.replacing.answer(request.out.as_deref(), "model-predict-demand", &request.format)?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;
@@ -134,7 +136,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
             output::say(quiet, &format!("tracecast: {note}"));
         }
         let log = if predictor.gathering.from_jobs {
-            Some(Log::of(&Timeline::of(&trace, timeline::TimelineOptions::default())?, None))
+            Some(Log::new(&Timeline::new(&trace, timeline::TimelineOptions::default())?, None))
         } else {
             None
         };

@@ -1,4 +1,4 @@
-//! `tracecast train interference`.
+//! `tracecast model train interference`.
 
 use std::path::PathBuf;
 
@@ -17,8 +17,8 @@ use crate::progress::Clock;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, Gavel's measurements, and what they say of two jobs:
-  tracecast train interference simulation_throughputs.json.gz --out share.tcm
-  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C")]
+  tracecast model train interference simulation_throughputs.json.gz --out share.tcm
+  tracecast model predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C")]
 pub(crate) struct TrainInterference {
     /// Measured pairs: CSV, or Gavel's throughputs (JSON)
     ///
@@ -45,7 +45,7 @@ pub(crate) struct TrainInterference {
     pub(crate) replacing: Replacing,
 }
 
-/// What step times on slices say, if they are given.
+/// Predictor of speeds on slices, if step times on slices are given.
 fn slices(request: &TrainInterference, quiet: bool) -> Result<Option<SlicePredictor>> {
     let Some(steps) = &request.slices else { return Ok(None) };
     let Some(profiles) = request.slice_profiles.as_ref().or(request.profiles.as_ref()) else {

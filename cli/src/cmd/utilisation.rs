@@ -1,4 +1,5 @@
-//! `tracecast train utilisation`, `tracecast predict utilisation` and `tracecast backtest utilisation`.
+//! `tracecast model train utilisation`, `tracecast model predict utilisation` and `tracecast model
+//! backtest utilisation`.
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +26,10 @@ use crate::{output, source};
 /// Why telemetry takes no `--where`.
 const TELEMETRY_OF_ALL: &str = "readings of GPUs are joined to all jobs of a cluster, so all are needed";
 
-/// What a job type is.
+/// Definition of a job type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TypeBy {
-    /// The name of the job, by which `plan sharing` knows job types
+    /// The name of the job, by which `plan share couples` knows job types
     Name,
     /// The user and the name without its numbers, such as ann/train_#
     UserName,
@@ -37,7 +38,7 @@ pub(crate) enum TypeBy {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, profiles of the job names of the bundled sample:
-  tracecast train utilisation datasets/sample --out profiles.csv")]
+  tracecast model train utilisation datasets/sample --out profiles.csv")]
 pub(crate) struct TrainUtilisation {
     /// Trace with readings of GPUs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
     #[arg(required = true, value_name = "SOURCE")]
@@ -58,7 +59,7 @@ pub(crate) fn train(request: &TrainUtilisation, quiet: bool) -> Result<()> {
     request.replacing.file(&request.out)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, TELEMETRY_OF_ALL)?;
     let clock = Clock::new(quiet, "joining readings to jobs");
-    let history = UsageHistory::of(&trace)?;
+    let history = UsageHistory::new(&trace)?;
     drop(clock);
     for note in &history.notes {
         output::say(quiet, &format!("tracecast: {note}"));
@@ -88,8 +89,8 @@ pub(crate) fn train(request: &TrainUtilisation, quiet: bool) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples, the jobs of the bundled sample in order of time, and a table of profiles with each family of models left out in turn:
-  tracecast backtest utilisation datasets/sample
-  tracecast backtest utilisation profiles.csv")]
+  tracecast model backtest utilisation datasets/sample
+  tracecast model backtest utilisation profiles.csv")]
 pub(crate) struct BacktestUtilisation {
     /// Trace with readings of GPUs (files, folders or patterns), or one CSV of profiles
     ///
@@ -108,12 +109,13 @@ pub(crate) struct BacktestUtilisation {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples, job types that nobody has run, from a table of profiles, and the jobs that wait at the end of a record:
-  tracecast predict utilisation profiles.csv --jobs new.csv
-  tracecast predict utilisation accounting.txt dcgm.prom")]
+  tracecast model predict utilisation profiles.csv --jobs new.csv
+  tracecast model predict utilisation accounting.txt dcgm.prom")]
 pub(crate) struct PredictUtilisation {
     /// One CSV of profiles, or a trace with readings of GPUs (files, folders or patterns)
     ///
-    /// `train utilisation` writes profiles. Of a trace, jobs that wait when the record ends are forecast from the readings of earlier jobs.
+    /// `model train utilisation` writes profiles. Of a trace, jobs that wait when the record ends
+    /// are forecast from the readings of earlier jobs.
     #[arg(required = true, value_name = "PROFILES|SOURCE")]
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -133,7 +135,8 @@ pub(crate) struct PredictUtilisation {
     /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
     #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
-    /// Also write the table of profiles with the forecasts added (CSV), which `plan sharing` and `plan mig` take as --profiles
+    /// Also write the table of profiles with the forecasts added (CSV), which `plan share couples`
+    /// and `plan share mig` take as --profiles
     ///
     /// Forecasts are the expected utilisation, and the 90 % quantile of the memory. What was measured stays as it was. A column names what is a
     /// forecast, and commands that take the table say so.
@@ -144,7 +147,7 @@ pub(crate) struct PredictUtilisation {
 }
 
 pub(crate) fn predict(request: &PredictUtilisation, quiet: bool) -> Result<()> {
-    let out = request.replacing.answer(request.out.as_deref(), "predict-utilisation", &request.format)?;
+    let out = request.replacing.answer(request.out.as_deref(), "model-predict-utilisation", &request.format)?;
     request.replacing.files([&request.save_profiles])?;
     early::apart([&out, &request.save_profiles])?;
     let answer = if let Some(path) = profiles(&request.sources, &request.reading)? {
@@ -165,12 +168,12 @@ pub(crate) fn predict(request: &PredictUtilisation, quiet: bool) -> Result<()> {
         answer
     } else {
         if request.save_profiles.is_some() {
-            let what = "--save-profiles is of job types: name a table of profiles in place of the trace (`train utilisation` writes one)";
+            let what = "--save-profiles is of job types: name a table of profiles in place of the trace (`model train utilisation` writes one)";
             return Err(Usage(what.to_owned()).into());
         }
         let trace = source::open_whole(&request.sources, &request.reading, quiet, TELEMETRY_OF_ALL)?;
         let clock = Clock::new(quiet, "choosing models and forecasting");
-        let history = UsageHistory::of(&trace)?;
+        let history = UsageHistory::new(&trace)?;
         let (jobs, mut notes) = match &request.jobs {
             Some(path) => asked::read_jobs(path)?,
             None => (asked::waiting(&history)?.to_vec(), Vec::new()),
@@ -214,7 +217,7 @@ fn read_table(path: &Path, reading: &Reading) -> Result<SharingTable> {
 }
 
 pub(crate) fn backtest(request: &BacktestUtilisation, quiet: bool) -> Result<()> {
-    let checked = request.answering.check("backtest-utilisation", &[])?;
+    let checked = request.answering.check("model-backtest-utilisation", &[])?;
     let (title, notes, splits) = if let Some(path) = profiles(&request.sources, &request.reading)? {
         let table = read_table(path, &request.reading)?;
         let clock = Clock::new(quiet, "fitting and forecasting");
@@ -224,7 +227,7 @@ pub(crate) fn backtest(request: &BacktestUtilisation, quiet: bool) -> Result<()>
     } else {
         let trace = source::open_whole(&request.sources, &request.reading, quiet, TELEMETRY_OF_ALL)?;
         let clock = Clock::new(quiet, "fitting and forecasting");
-        let history = UsageHistory::of(&trace)?;
+        let history = UsageHistory::new(&trace)?;
         let splits = backtest::run(&history, request.seed)?;
         drop(clock);
         let mut notes = history.notes;
@@ -232,5 +235,5 @@ pub(crate) fn backtest(request: &BacktestUtilisation, quiet: bool) -> Result<()>
         (describe::title(&trace, &request.sources), notes, splits)
     };
     let answer = UsageAnswer::new(title, notes, request.seed, splits);
-    checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
+    checked.write(true, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -1,6 +1,7 @@
 //! The answer of every plan: one envelope, built whole.
 //!
-//! O(rows). Worked example: a plan that is not advised has a verdict, an action that begins with "Change nothing", and no recommendation.
+//! O(rows). Worked example: a plan that is not advised has a verdict that says why, an action that
+//! changes nothing, and no recommendation.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,39 +17,47 @@ use crate::{Assurance, Basis, Effect, Harm, Recommendation, Regret};
 pub struct Answer<T, B> {
     /// Version of this form.
     pub schema: String,
-    /// What was planned for.
+    /// The cluster or part that was planned for.
     pub title: String,
-    /// What to do, in a sentence.
+    /// The recommended action, in a sentence.
     pub action: String,
     /// Whether the plan is advised.
     pub verdict: Verdict,
-    /// How sure the advice is, also where it is to change nothing; nothing where something has to be decided first.
+    /// Confidence in the advice, also where it is to change nothing; nothing where something has to
+    /// be decided first.
     pub assurance: Option<Assurance>,
-    /// What speaks against believing the answer, one sentence each.
+    /// Reasons not to believe the answer, one sentence each.
     pub cautions: Vec<String>,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub notes: Vec<String>,
     /// The test on later windows.
     pub trial: T,
     /// The recommendation, if the plan is advised.
     pub recommendation: Option<Recommendation>,
-    /// What only this plan has.
+    /// Fields that only this plan has.
     #[serde(flatten)]
     pub body: B,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
 }
 
-/// What an answer begins and ends with.
+impl<T, B> Answer<T, B> {
+    /// Whether the plan is advised.
+    pub fn is_advised(&self) -> bool {
+        self.verdict == Verdict::Advised
+    }
+}
+
+/// The first and last fields of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
     /// Version of the form.
     pub schema: &'static str,
-    /// What was planned for.
+    /// The cluster or part that was planned for.
     pub title: String,
-    /// What speaks against believing the answer.
+    /// Reasons not to believe the answer.
     pub cautions: Vec<String>,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub notes: Vec<String>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
@@ -59,33 +68,33 @@ pub struct Head {
 pub struct Change {
     /// Name of the plan.
     pub plan: &'static str,
-    /// What changes, the reason first.
+    /// Changed figures, the reason for the change first.
     pub effects: Vec<Effect>,
     /// The baseline in words.
     pub against: String,
-    /// On what that rests.
+    /// Basis of the effects.
     pub basis: Basis,
-    /// How far the best possible is away; nothing where no bound is known.
+    /// Distance to the best possible; nothing where no bound is known.
     pub regret: Option<Regret>,
-    /// Who is worse off.
+    /// Parties that are worse off.
     pub harmed: Vec<Harm>,
-    /// How sure it is, and why no surer.
+    /// Confidence in the change, and what lowers it.
     pub sure: Assurance,
-    /// What can go wrong, in sentences; may be empty.
+    /// Risks, in sentences; may be empty.
     pub risk: String,
-    /// What is taken for granted of the time to come.
+    /// Assumptions about the time to come.
     pub assumed: Vec<String>,
-    /// Until when it holds.
+    /// End of the advice's validity, in words.
     pub holds_until: String,
-    /// How to apply it.
+    /// Instructions to apply the change.
     pub apply: String,
     /// The command that applies or emits it, where there is one.
     pub command: Option<String>,
-    /// How to undo it.
+    /// Instructions to undo the change.
     pub undo: &'static str,
 }
 
-/// What follows from a test.
+/// The outcome of a test: change something, or nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Advice {
     /// Something is to be changed.
@@ -95,8 +104,17 @@ pub enum Advice {
 }
 
 impl Advice {
+    /// The change if the verdict is that it is advised, else that nothing should change; either is
+    /// so `sure`.
+    pub fn sure(verdict: Verdict, sure: Assurance, change: impl FnOnce(Assurance) -> Change) -> Self {
+        match verdict {
+            Verdict::Advised => Self::Change(Box::new(change(sure))),
+            _ => Self::Stay(Some(sure)),
+        }
+    }
+
     /// The change if the verdict is that it is advised, else how sure it is by a trial that nothing should change.
-    pub fn of<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict, change: impl FnOnce() -> Change) -> Self {
+    pub fn new<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict, change: impl FnOnce() -> Change) -> Self {
         match verdict {
             Verdict::Advised => Self::Change(Box::new(change())),
             _ => Self::Stay(unchanged(trial, verdict)),
@@ -127,7 +145,7 @@ pub fn answer<T, B>(
 }
 
 impl Change {
-    /// As it is recommended; `noted` is what the answer assumes.
+    /// Returns the change as a recommendation; `noted` are the assumptions of the answer.
     pub fn recommended<'a>(self, action: &str, noted: impl Iterator<Item = &'a String>) -> Recommendation {
         Recommendation {
             plan: self.plan.to_owned(),

@@ -12,7 +12,7 @@
 //!
 //! Sources: Young, Communications of the ACM 17 (1974); Daly, Future Generation Computer Systems 22 (2006).
 
-/// What checkpoints and restarts cost.
+/// Costs of checkpoints and restarts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckpointCosts {
     /// Time that a checkpoint takes, seconds.

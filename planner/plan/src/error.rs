@@ -1,4 +1,4 @@
-//! What can go wrong in a plan, said so that the reader knows what to change.
+//! Errors of a plan, worded so that the reader knows what to change.
 
 use tracecast_analytics::Kind;
 pub use tracecast_replay::error::{excerpt, line_of};
@@ -15,7 +15,7 @@ pub enum Error {
         "{series}: {days:.1} days before the evaluation are too few to learn from and to choose on; {least:.0} are the least"
     )]
     TooFewDays {
-        /// Of which VC, pool or cluster.
+        /// The VC, pool or cluster.
         series: String,
         /// Days there are.
         days: f64,
@@ -31,26 +31,26 @@ pub enum Error {
     /// A trace of spot availability cannot be used as asked.
     #[error("{file}: {found}; {remedy}")]
     SpotTrace {
-        /// Its name.
+        /// Name of the file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         found: String,
-        /// What would mend it.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A file could not be read or written.
     #[error("{file}")]
     Io {
-        /// Its name.
+        /// Name of the file.
         file: String,
         /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// From a replay, or of what is wrong with the jobs, the files and the names that one begins with.
+    /// Error of a replay, or in the jobs, files and names that a replay begins with.
     #[error(transparent)]
     Replay(#[from] tracecast_replay::Error),
-    /// From a predictor.
+    /// Error of a predictor.
     #[error(transparent)]
     Predictor(#[from] tracecast_predictors::Error),
 }
@@ -83,12 +83,12 @@ impl Error {
         tracecast_sim::Error::Policy(what.into()).into()
     }
 
-    /// That no job is left to plan for, and why.
+    /// Error that no job is left to plan for, and why.
     pub fn no_jobs(why: impl Into<String>) -> Self {
         tracecast_replay::Error::NoJobs(why.into()).into()
     }
 
-    /// That nothing was asked that could be compared.
+    /// Error that nothing was given that could be compared.
     pub fn no_scenario(what: &'static str) -> Self {
         tracecast_replay::Error::NoScenario(what).into()
     }
@@ -108,17 +108,17 @@ impl Error {
         tracecast_replay::Error::Malformed { what, found: found.into(), remedy: remedy.into() }.into()
     }
 
-    /// What is wrong in a line, counted from 1, of a user's file, and what would mend it.
+    /// Error in a line, counted from 1, of a user's file: the problem and its remedy.
     pub fn file(file: impl Into<String>, line: u64, what: impl Into<String>) -> Self {
         tracecast_replay::Error::File { file: file.into(), line, what: what.into() }.into()
     }
 
-    /// That the text of a user's file is not the TOML it should be.
+    /// Error that the text of a user's file is not the TOML it should be.
     pub fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         tracecast_replay::Error::toml(file, text, error).into()
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::NotEmitted(_) => Kind::Usage,

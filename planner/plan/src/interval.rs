@@ -13,23 +13,24 @@ use tracecast_replay::compare::IntervalEstimate;
 /// Draws for an interval.
 pub const DRAWS: u64 = 1000;
 
-/// Some figures of all `blocks` and their intervals: `figures` computes them of the blocks that it is given, by their positions.
+/// Computes figures of all `blocks` with their intervals; `figures` computes them from blocks given
+/// by position.
 pub fn drawn<const N: usize>(
     blocks: usize,
     figures: &dyn Fn(&mut dyn Iterator<Item = usize>) -> [f64; N],
 ) -> [IntervalEstimate; N] {
     let mut drawn: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(DRAWS as usize));
     for draw in 0..DRAWS {
-        let found = figures(&mut resample::whole(blocks, draw, 0));
-        drawn.iter_mut().zip(found).for_each(|(values, value)| values.push(value));
+        let result = figures(&mut resample::whole(blocks, draw, 0));
+        drawn.iter_mut().zip(result).for_each(|(values, value)| values.push(value));
     }
     let whole = figures(&mut (0..blocks));
-    let mut found = drawn.into_iter().zip(whole).map(|(mut values, value)| {
+    let mut result = drawn.into_iter().zip(whole).map(|(mut values, value)| {
         values.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| values.get((share * (DRAWS - 1) as f64) as usize).copied().unwrap_or(value);
         IntervalEstimate { value, low: at(0.025), high: at(0.975) }
     });
-    std::array::from_fn(|_| found.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 }))
+    std::array::from_fn(|_| result.next().unwrap_or(IntervalEstimate { value: 0.0, low: 0.0, high: 0.0 }))
 }
 
 /// A ratio, 1 of nothing.
@@ -65,9 +66,9 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let found = mean(&[0.5, 0.7]);
+        let result = mean(&[0.5, 0.7]);
         assert!(
-            (found.value - 0.6).abs() < 1e-12 && (found.low - 0.5).abs() < 1e-12 && (found.high - 0.7).abs() < 1e-12
+            (result.value - 0.6).abs() < 1e-12 && (result.low - 0.5).abs() < 1e-12 && (result.high - 0.7).abs() < 1e-12
         );
         let alone = mean(&[0.5]);
         assert!((alone.low - 0.5).abs() < 1e-12 && (alone.high - 0.5).abs() < 1e-12);

@@ -9,7 +9,8 @@ pub const YEAR_H: f64 = 8_766.0;
 /// Hours of a month.
 pub const MONTH_H: f64 = YEAR_H / 12.0;
 
-/// What an hour of a node costs: its price over its life, its electricity (`per_h`), and what it costs a year.
+/// Cost of an owned node per hour: its price over its life, its electricity (`per_h`), and its
+/// other costs a year.
 pub fn owned_per_h(price: f64, years: f64, per_h: f64, per_year: f64) -> f64 {
     price / (years * YEAR_H) + per_h + per_year / YEAR_H
 }

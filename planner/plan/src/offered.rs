@@ -8,7 +8,7 @@ use tracecast_analytics::stats::sum;
 use super::queueing::Traffic;
 use tracecast_sim::Workload;
 
-/// What the jobs of a part ask for in a stretch of time.
+/// GPU demand of the jobs of a part, over a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OfferedTraffic {
     /// GPUs held on average if no job waited.
@@ -30,8 +30,9 @@ fn scv(values: &[f64]) -> f64 {
 }
 
 impl OfferedTraffic {
-    /// Of the jobs submitted within `window`, milliseconds; `None` with fewer than two, or if none holds GPUs.
-    pub fn of(workload: &Workload, window: (i64, i64)) -> Option<Self> {
+    /// Computes the demand of the jobs submitted within `window`, milliseconds; `None` with fewer
+    /// than two, or if none holds GPUs.
+    pub fn new(workload: &Workload, window: (i64, i64)) -> Option<Self> {
         let (from, to) = window;
         let within = |job: &usize| workload.submit_ms.get(*job).is_some_and(|submit| (from..to).contains(submit));
         let jobs: Vec<usize> = (0..workload.len()).filter(within).collect();

@@ -17,7 +17,7 @@ pub fn solved(problem: UnsolvedProblem, rows: Vec<Constraint>, of: &str) -> Resu
         .ok_or_else(|| Error::defect(format!("the programme of {of} has no solution: its rows contradict each other")))
 }
 
-/// As [`solved`]; `None` if its rows contradict each other.
+/// Solves a programme like [`solved`]; `None` if its rows contradict each other.
 ///
 /// # Errors
 /// If the solver fails, which no input should bring about.
@@ -31,7 +31,7 @@ pub fn solved_if_possible(
         model.add_constraint(row);
     }
     match model.solve() {
-        Ok(found) => Ok(Some(found)),
+        Ok(result) => Ok(Some(result)),
         Err(ResolutionError::Infeasible) => Ok(None),
         Err(error) => Err(Error::defect(format!("the programme of {of} has no solution: {error}"))),
     }
@@ -49,8 +49,8 @@ mod tests {
         let mut vars = variables!();
         let (x, y) = (vars.add(variable().min(0.0)), vars.add(variable().min(0.0)));
         let rows = vec![constraint!(x <= 1.0), constraint!(x + y <= 3.0)];
-        let found = solved(vars.maximise(2.0 * x + y), rows, "a test").unwrap();
-        assert!((found.value(x) - 1.0).abs() < 1e-9 && (found.value(y) - 2.0).abs() < 1e-9);
+        let result = solved(vars.maximise(2.0 * x + y), rows, "a test").unwrap();
+        assert!((result.value(x) - 1.0).abs() < 1e-9 && (result.value(y) - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What queueing theory says of waits and of the servers that a load needs.
+//! Queueing theory: waits, and the servers that a load needs.
 //!
 //! A cross-check of the replays, and the rule of thumb that they are held against. Jobs come at a rate λ and hold one of `k` servers for 1/μ on
 //! average; the **load** is a = λ/μ servers, and ca², cs² are the squared coefficients of variation of the gaps between jobs and of their runs.
@@ -50,7 +50,7 @@ pub struct Traffic {
     pub mean_run_s: f64,
     /// Squared coefficient of variation of the time between jobs: 1 for Poisson arrivals.
     pub arrival_scv: f64,
-    /// The same of runs: 1 for exponential ones.
+    /// Squared coefficient of variation of run times: 1 for exponential ones.
     pub run_scv: f64,
 }
 
@@ -65,7 +65,7 @@ impl Traffic {
         self.rate * self.mean_run_s
     }
 
-    /// By what Allen and Cunneen multiply the waits of M/M/k.
+    /// Factor by which Allen and Cunneen multiply the waits of M/M/k.
     pub fn variability(&self) -> f64 {
         f64::midpoint(self.arrival_scv, self.run_scv)
     }

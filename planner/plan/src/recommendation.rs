@@ -1,4 +1,4 @@
-//! What a plan tells its reader to do: one form for every plan.
+//! Recommendations: one form for every plan.
 //!
 //! A recommendation says what to do, what it changes and by how much (with an interval, or why there is none), against what, how far the best
 //! possible is away, who is harmed, how sure it is, what it assumes, until when it holds, how to apply it and how to undo it. Where nothing is worth
@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use tracecast_replay::compare::IntervalEstimate;
 
-/// What is missing where recorded sizes are of another time than the jobs: nothing may then be taken away, or written for a site.
-pub const SIZES_UNKNOWN: &str = "how many nodes there are today is not recorded, as the sizes are of another time than the jobs. Name the nodes of today with --cluster (`tracecast cluster SOURCE --out cluster.toml` writes the last known ones, to correct)";
+/// Note where recorded sizes are of another time than the jobs: nothing may then be taken away, or
+/// written for a site.
+pub const SIZES_UNKNOWN: &str = "how many nodes there are today is not recorded, as the sizes are of another time than the jobs. Name the nodes of today with --site (`tracecast cluster SOURCE --out cluster.toml` writes the last known ones, to correct)";
 
 /// Share of what it changes that an effect must have to be worth a change.
 pub const WORTH: f64 = 0.05;
 
-/// Whether an effect is worth a change: `gain` in what is `of` today, at the `least` above none.
+/// True if `gain` is at least 5 % of the baseline `of`, and its lower bound `least` exceeds 0.
 pub fn worth(gain: f64, least: f64, of: f64) -> bool {
     least > 0.0 && of > 0.0 && gain >= WORTH * of
 }
@@ -26,23 +27,23 @@ pub fn worth(gain: f64, least: f64, of: f64) -> bool {
 /// A figure that a recommendation changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
-    /// What is counted, such as "GPU-hours waited".
+    /// The figure that changes, such as "GPU-hours waited".
     pub what: String,
-    /// Its unit, such as `GPU-h`; empty where `what` says it.
+    /// Unit, such as `GPU-h`; empty where `what` says it.
     pub unit: String,
-    /// By how much it changes: below 0 it falls.
+    /// Change of the figure: below 0 it falls.
     pub change: f64,
     /// Lower end of the interval of the change.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// What the interval is of, or why there is none.
+    /// Basis of the interval, or why there is none.
     pub interval: String,
 }
 
 impl Effect {
     /// A change with the interval it was measured with; `interval` says what that is of.
-    pub fn of(what: &str, unit: &str, estimate: &IntervalEstimate, interval: &str) -> Self {
+    pub fn new(what: &str, unit: &str, estimate: &IntervalEstimate, interval: &str) -> Self {
         Self {
             what: what.to_owned(),
             unit: unit.to_owned(),
@@ -56,10 +57,11 @@ impl Effect {
     /// A change without an interval, and why there is none.
     pub fn counted(what: &str, unit: &str, change: f64, why: &str) -> Self {
         let none = IntervalEstimate { value: change, low: change, high: change };
-        Self { low: None, high: None, ..Self::of(what, unit, &none, &format!("none: {why}")) }
+        Self { low: None, high: None, ..Self::new(what, unit, &none, &format!("none: {why}")) }
     }
 
-    /// Whether its interval holds no change at all, or is not known towards none: such a change may be chance. `false` where there is no interval.
+    /// Whether the change may be chance: its interval includes no change, or has no bound towards
+    /// none. `false` where there is no interval.
     pub fn may_be_none(&self) -> bool {
         let (near, far, sign) = match self.change >= 0.0 {
             true => (self.low, self.high, 1.0),
@@ -69,29 +71,29 @@ impl Effect {
     }
 }
 
-/// How far the best possible is away.
+/// Distance to the best possible.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Regret {
-    /// What the oracle is, such as "the optimum that knows all demand".
+    /// The oracle, such as "the optimum that knows all demand".
     pub oracle: String,
-    /// What the oracle would change, in the unit of the first [effect](Recommendation::effects).
+    /// Change under the oracle, in the unit of the first [effect](Recommendation::effects).
     pub oracle_change: f64,
-    /// What the naive rule changes, in the same unit.
+    /// Change under the naive rule, in the same unit.
     pub naive_change: Option<f64>,
     /// Name of the naive rule.
     pub naive: Option<String>,
 }
 
-/// Who is worse off.
+/// Harm to a party.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Harm {
-    /// Who: a VC, a group of jobs, the operator.
+    /// The party: a VC, a group of jobs, the operator.
     pub who: String,
-    /// How much, in words with numbers and units.
+    /// Size of the harm, in words with numbers and units.
     pub how_much: String,
 }
 
-/// How sure the effect is.
+/// Confidence in an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -104,7 +106,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// In a word.
+    /// Returns the confidence in a word.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -114,10 +116,10 @@ impl Confidence {
     }
 }
 
-/// How sure an answer is, and why: of one that changes something, and of one that changes nothing.
+/// Confidence in an answer, and its reasons; of an answer that changes something, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Assurance {
-    /// How sure it is.
+    /// The confidence.
     pub confidence: Confidence,
     /// The cautions that made it low, as they stand among the cautions of the answer; empty where none did.
     pub lowered_by: Vec<String>,
@@ -126,7 +128,9 @@ pub struct Assurance {
 }
 
 impl Assurance {
-    /// As sure as its test left an answer (`tested`, and in words), and low where a caution says that it cannot be relied on. Each of these is named as a reason, and has to stand among the cautions of the answer.
+    /// Builds an assurance of the confidence that the test gave (`tested`, in words `in_words`),
+    /// lowered to low if there are cautions in `lowered_by`. Each of these is named as a reason,
+    /// and has to stand among the cautions of the answer.
     pub fn lowered(tested: Confidence, lowered_by: Vec<String>, in_words: &str) -> Self {
         let names: Vec<String> = lowered_by.iter().map(|caution| format!("“{}”", named(caution))).collect();
         let risk = match names.as_slice() {
@@ -140,19 +144,19 @@ impl Assurance {
         Self { confidence, lowered_by, risk }
     }
 
-    /// In a sentence.
+    /// Returns the confidence and its reasons in a sentence.
     pub fn sentence(&self) -> String {
         format!("Confidence: {}. {}", self.confidence.in_words(), self.risk)
     }
 }
 
-/// What a caution is called: what of it is bold, else its first sentence.
+/// Returns the name of a caution: its bold part, else its first sentence.
 fn named(caution: &str) -> &str {
     let bold = caution.split_once("**").and_then(|(_, rest)| rest.split_once("**")).map(|(bold, _)| bold);
     bold.unwrap_or_else(|| caution.split_once([':', '.']).map_or(caution, |(first, _)| first)).trim_end_matches('.')
 }
 
-/// On what the effect rests.
+/// Basis of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -169,36 +173,37 @@ pub enum Basis {
 pub struct Recommendation {
     /// Name of the plan it comes from, such as `power`: lower-case words joined by `-`.
     pub plan: String,
-    /// What to do: one imperative sentence; `**bold**` is allowed.
+    /// The recommended action: one imperative sentence; `**bold**` is allowed.
     pub action: String,
-    /// What changes; the first is the reason for the recommendation.
+    /// Changed figures; the first is the reason for the recommendation.
     pub effects: Vec<Effect>,
-    /// Against what the effects are told, such as "all nodes powered".
+    /// Baseline of the effects, such as "all nodes powered".
     pub against: String,
-    /// On what they rest.
+    /// Basis of the effects.
     pub basis: Basis,
-    /// How far the best possible is away; `None` where no bound is known.
+    /// Distance to the best possible; `None` where no bound is known.
     pub regret: Option<Regret>,
-    /// Who is worse off; empty where nobody is known to be.
+    /// Parties that are worse off; empty where nobody is known to be.
     pub harmed: Vec<Harm>,
-    /// How sure the effect is.
+    /// Confidence in the effects.
     pub confidence: Confidence,
     /// Why it is so sure and not surer, and what can go wrong.
     pub risk: String,
-    /// What was taken for granted, one sentence each.
+    /// Assumptions, one sentence each.
     pub assumptions: Vec<String>,
-    /// Until when it holds, in words: a date, or what would end it.
+    /// End of the recommendation's validity, in words: a date, or an event.
     pub holds_until: String,
-    /// How to apply it, in one or two sentences.
+    /// Instructions to apply the change, in one or two sentences.
     pub apply: String,
     /// The command that applies or emits it, where there is one.
     pub command: Option<String>,
-    /// How to undo it.
+    /// Instructions to undo the change.
     pub undo: String,
 }
 
 impl Recommendation {
-    /// With a low confidence where the interval of its reason, the first effect, holds no change at all.
+    /// Lowers the confidence where the interval of the first effect, which is the reason, includes
+    /// no change.
     #[must_use]
     pub fn weighed(self) -> Self {
         match self.refused() {

@@ -10,8 +10,8 @@ pub fn slug(name: &str) -> Option<String> {
     let letters = name.chars().map(|letter| letter.to_ascii_lowercase());
     let safe: String = letters.map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     let short: String = safe.trim_matches('-').chars().take(40).collect();
-    let found = short.trim_end_matches('-').to_owned();
-    (!found.is_empty()).then_some(found)
+    let result = short.trim_end_matches('-').to_owned();
+    (!result.is_empty()).then_some(result)
 }
 
 /// The names of some things as Kubernetes takes them; `what` says what they are, such as "pool".
@@ -19,11 +19,11 @@ pub fn slug(name: &str) -> Option<String> {
 /// # Errors
 /// If nothing is left of one, or two would be called the same.
 pub fn slugs<'n>(what: &str, names: impl IntoIterator<Item = &'n str>) -> Result<Vec<String>> {
-    let mut found: Vec<String> = Vec::new();
+    let mut result: Vec<String> = Vec::new();
     for name in names {
         let why = match slug(name) {
-            Some(slug) if !found.contains(&slug) => {
-                found.push(slug);
+            Some(slug) if !result.contains(&slug) => {
+                result.push(slug);
                 continue;
             }
             Some(slug) => format!("would be called {slug} in Kubernetes, as another is; rename one of them"),
@@ -31,7 +31,7 @@ pub fn slugs<'n>(what: &str, names: impl IntoIterator<Item = &'n str>) -> Result
         };
         return Err(Error::NotEmitted(format!("{what} {name:?} {why}")));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Whether a name is one of `others`, alone or with `suffix`, which some names are written with as well. O(others).

@@ -11,7 +11,9 @@ use crate::answer::Answer;
 use crate::trial::{RuleInWindow, RuleOverWindows, Trial};
 use crate::verdict::saving_interval;
 
-/// The report of an answer: its action first, its own sentences, and how sure it is; then what was assumed, and its sections.
+/// The report of an answer. It begins with what to do, what that gives (the first of the plan's own
+/// `sentences`), and how sure that is; then come the cautions, the other sentences, what was
+/// assumed, and its sections.
 pub fn report<T, B>(
     answer: &Answer<T, B>,
     (question, subtitle): (&str, String),
@@ -19,35 +21,46 @@ pub fn report<T, B>(
     sections: Vec<Section>,
 ) -> Report {
     let mut report = Report::new(format!("{question} {}", answer.title), subtitle);
-    report.summary = [vec![answer.action.clone()], sentences].concat();
-    report.summary.extend(answer.assurance.as_ref().map(|assurance| assurance.sentence().trim_end().to_owned()));
-    report.notes = answer.cautions.iter().chain(&answer.notes).cloned().collect();
+    let sure = answer.assurance.as_ref().map(|assurance| assurance.sentence().trim_end().to_owned());
+    let mut sentences = sentences.into_iter();
+    let effect = sentences.next();
+    report.summary = std::iter::once(answer.action.clone()).chain(effect).chain(sure).chain(sentences).collect();
+    report.cautions.clone_from(&answer.cautions);
+    report.notes.clone_from(&answer.notes);
     report.sections = sections;
     report
 }
 
-/// What the plan (or mix) saved on the later windows, in a sentence; `against` is the baseline in words, `beside` is put after the saving.
+/// Returns a sentence on what the plan (or mix) saved on the later windows, or cost beyond the
+/// baseline; `against` is the baseline in words, `beside` is put after the saving.
 pub fn saved<I: PartialEq, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str, beside: &str) -> String {
+    let saving = trial.saving.value;
+    let came_to = match saving < 0.0 {
+        true => {
+            format!("came to **{} more than {against}** (saved {}", format::percent(-saving), saving_interval(trial))
+        }
+        false => format!("saved **{} of {against}** ({}", format::percent(saving), saving_interval(trial)),
+    };
     format!(
-        "Chosen on {} before {} and priced on {} after: the {plan} saved **{} of {against}** ({}, {}){beside}. It {}.",
+        "Chosen on {} before {} and priced on {} after: the {plan} {came_to}, {}){beside}. It {}.",
         trial.chosen_on,
         to_the_minute(&trial.split),
         format::counted(trial.windows.len() as u64, "window", "windows"),
-        format::percent(trial.saving.value),
-        saving_interval(trial),
         if trial.blocks > 1 { trial.interval.as_str() } else { "no interval: there is one to draw from" },
         trial.outcome_in_words()
     )
 }
 
-/// What the plan adds to the simplest rule, in percentage points with their interval.
+/// Returns the saving of the plan beyond the simplest rule, in percentage points with their
+/// interval.
 pub fn beyond_simplest<I, R, W>(trial: &Trial<I, R, W>) -> String {
     let [value, low, high] = [trial.beyond_simplest.value, trial.beyond_simplest.low, trial.beyond_simplest.high]
         .map(|share| format::float(100.0 * share, 1));
     format!("{value} points ({low} to {high})")
 }
 
-/// How near predicted runs came, in a sentence; `share` of the later jobs ran within a factor of 2 of them.
+/// Returns the accuracy of predicted runs in a sentence; `share` of the later jobs ran within a
+/// factor of 2 of them.
 pub fn predicted(share: f64) -> String {
     format!("{} of the later jobs ran within a factor of 2 of what was predicted.", format::percent(share))
 }
@@ -87,7 +100,7 @@ pub fn rules<I, R, W>(
         .with_definition(format!("The **baseline** is {against}."))
 }
 
-/// Some rules window by window, with one more column of this plan.
+/// Builds a table of rules by window, with one more column of this plan.
 pub fn windows<I: Copy + PartialEq + Debug, R, W>(
     id: &str,
     trial: &Trial<I, R, W>,
@@ -128,4 +141,23 @@ pub fn values(title: &str, rows: &[(&str, String)]) -> ReportTable {
     let mut table = table(title, "What | Value");
     table.rows = rows.iter().map(|(what, value)| vec![(*what).into(), value.as_str().into()]).collect();
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::tests::trial;
+
+    #[test]
+    fn a_loss_is_told_as_one() {
+        let lost = trial([[100.0, 100.0], [90.0, 90.0], [120.0, 110.0], [50.0, 50.0]]);
+        let said = saved(&lost, "plan", "the baseline", "");
+        assert!(
+            said.contains("the plan came to **15.0 % more than the baseline** (saved −20.0 % to −10.0 %"),
+            "{said}"
+        );
+        let won = trial([[100.0, 100.0], [90.0, 90.0], [60.0, 80.0], [50.0, 80.0]]);
+        let said = saved(&won, "plan", "the baseline", "");
+        assert!(said.contains("the plan saved **30.0 % of the baseline** (20.0 % to 40.0 %"), "{said}");
+    }
 }

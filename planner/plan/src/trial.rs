@@ -19,16 +19,16 @@ use crate::interval::{self, ratio};
 use crate::window::Stretches;
 use crate::{Effect, Regret};
 
-/// Of a rule in a window, nothing is told beside its amount.
+/// Empty set of further figures, for a rule with nothing but an amount in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NoMore {}
 
 /// The rules that a test is told by: their names, or what they came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Roles<T> {
-    /// What the plan chose.
+    /// The rule that the plan chose.
     pub plan: T,
-    /// What savings are a share of.
+    /// The rule that savings are measured against.
     pub baseline: T,
     /// The simplest rule that may do as well as the plan; the baseline where there is no other.
     pub simplest: T,
@@ -56,7 +56,7 @@ impl<T: Copy> Roles<T> {
 pub struct Priced<I, R, W> {
     /// The rule.
     pub id: I,
-    /// Its words in tables and sentences.
+    /// The rule in words, for tables and sentences.
     pub words: String,
     /// Whether it kept the limits of the plan.
     pub kept: bool,
@@ -64,7 +64,7 @@ pub struct Priced<I, R, W> {
     pub windows: Vec<(f64, W)>,
     /// The amount of each block that intervals draw.
     pub blocks: Vec<f64>,
-    /// What else is told of the rule.
+    /// Further figures of the rule.
     pub figures: R,
 }
 
@@ -74,17 +74,18 @@ pub struct Priced<I, R, W> {
 pub struct RuleOverWindows<I, R> {
     /// The rule.
     pub id: I,
-    /// Its words in tables and sentences.
+    /// The rule in words, for tables and sentences.
     pub words: String,
-    /// What it came to, in the unit of the trial, per what the trial says, such as a month of 730.5 hours.
+    /// Amount over all windows, in the unit of the trial, per the period that the trial names, such
+    /// as a month of 730.5 hours.
     pub amount: f64,
-    /// Its amount as a share of that of the baseline.
+    /// Amount as a share of the baseline's.
     pub of_baseline: f64,
-    /// What it came to beyond the oracle, a share of that.
+    /// Amount beyond the oracle's, as a share of the oracle's.
     pub regret: f64,
-    /// Whether it kept the limits of the plan.
+    /// Whether the rule kept the limits of the plan.
     pub kept: bool,
-    /// What else the plan tells of it.
+    /// Further figures of the rule.
     #[serde(flatten)]
     pub figures: R,
 }
@@ -95,9 +96,9 @@ pub struct RuleOverWindows<I, R> {
 pub struct RuleInWindow<I, W> {
     /// The rule.
     pub id: I,
-    /// What it came to in the window, in the unit of the trial.
+    /// Amount in the window, in the unit of the trial.
     pub amount: f64,
-    /// What else the plan tells of it.
+    /// Further figures of the rule.
     #[serde(flatten)]
     pub figures: W,
 }
@@ -106,11 +107,11 @@ pub struct RuleInWindow<I, W> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TrialWindow")]
 pub struct TrialWindow<I, W> {
-    /// From here.
+    /// Beginning of the window.
     pub from: String,
-    /// To here.
+    /// End of the window.
     pub to: String,
-    /// Rules.
+    /// Amounts of the rules.
     pub rules: Vec<RuleInWindow<I, W>>,
 }
 
@@ -118,53 +119,56 @@ pub struct TrialWindow<I, W> {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Trial")]
 pub struct Trial<I, R, W> {
-    /// From where on the rules were chosen.
+    /// Start of the stretch that the rules were chosen on.
     pub chosen_from: String,
-    /// Until where they were chosen, and from where on they are priced.
+    /// End of that stretch, and start of the windows that the rules are priced on.
     pub split: String,
-    /// What they were chosen on, such as weeks or days.
+    /// Periods that the rules were chosen on, such as weeks or days.
     pub chosen_on: String,
     /// Unit of amounts.
     pub unit: String,
-    /// What amounts of all windows together are told of, such as `a month`.
+    /// Period that amounts of all windows together are given for, such as `a month`.
     pub per: String,
     /// Windows, in order of time.
     pub windows: Vec<TrialWindow<I, W>>,
     /// Rules over all of them.
     pub rules: Vec<RuleOverWindows<I, R>>,
-    /// Which rule is the plan, the baseline, the simplest, the usual and the best with future data.
+    /// Rule of each role: the plan, the baseline, the simplest, the usual and the best with future
+    /// data.
     pub roles: Roles<I>,
-    /// What the plan saved, a share of the baseline.
+    /// Saving of the plan, as a share of the baseline.
     pub saving: IntervalEstimate,
-    /// What the plan saved, as amounts of all windows are told.
+    /// Saving of the plan, in the unit and period of amounts over all windows.
     pub saved: IntervalEstimate,
-    /// What the plan saved beyond the simplest rule, a share of the baseline.
+    /// Saving of the plan beyond the simplest rule, as a share of the baseline.
     pub beyond_simplest: IntervalEstimate,
-    /// What intervals draw anew.
+    /// The interval in words: how many draws, and of what.
     pub interval: String,
-    /// How many of these there are; of one, nothing is drawn and the interval is none.
+    /// Blocks that intervals draw; of one, nothing is drawn and the interval is none.
     pub blocks: usize,
     /// The window in which the plan saved least.
     pub worst_window: String,
-    /// What it saved there, a share.
+    /// Saving in that window, as a share.
     pub worst_saving: f64,
     /// Whether the windows are long enough for a sure test.
     #[serde(skip)]
     #[schemars(skip)]
     pub is_long: bool,
-    /// What the rules of the roles came to.
+    /// Results of the rules in their roles.
     #[serde(skip)]
     #[schemars(skip)]
     pub of: Roles<RuleOverWindows<I, R>>,
 }
 
 impl<I, R, W> Trial<I, R, W> {
-    /// What the plan changes of an amount, such as "Cost of the GPUs on the later windows".
+    /// Returns the change of an amount by the plan, such as "Cost of the GPUs on the later
+    /// windows".
     pub fn effect(&self, amount: &str) -> Effect {
-        Effect::of(amount, &self.unit_in_words(), &self.saved.negated(), &self.interval)
+        Effect::new(amount, &self.unit_in_words(), &self.saved.negated(), &self.interval)
     }
 
-    /// How far the best with future data is away, in words, and the usual rule.
+    /// Returns the distance to the best with future data, in words `oracle`, beside the usual rule,
+    /// in words `naive`.
     pub fn regret(&self, oracle: &str, naive: &str) -> Option<Regret> {
         let beyond = |rule: &RuleOverWindows<I, R>| rule.amount - self.of.baseline.amount;
         Some(Regret {
@@ -182,7 +186,8 @@ impl<I, R, W> Trial<I, R, W> {
 }
 
 impl<I: PartialEq, R, W> Trial<I, R, W> {
-    /// How far the plan was from the best with future data, and the window in which it saved least, or lost most, in words after "the plan".
+    /// Returns the distance of the plan to the best with future data, and the window in which it
+    /// saved least, or lost most, in words after "the plan".
     pub fn outcome_in_words(&self) -> String {
         let of = &self.of;
         let from = to_the_minute(&self.worst_window);
@@ -201,7 +206,7 @@ impl<I: PartialEq, R, W> Trial<I, R, W> {
         }
     }
 
-    /// What can go wrong with what it advises: what the test shows, then `more`.
+    /// Returns the risk of following the advice: what the test shows, then `more`.
     pub fn risk(&self, more: &str) -> String {
         let (on, split, outcome) = (&self.chosen_on, to_the_minute(&self.split), self.outcome_in_words());
         format!("Chosen on {on} before {split} and tested on later windows, the plan {outcome}. {more}")
@@ -214,13 +219,13 @@ impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
     /// # Errors
     /// If a rule of the roles is not among the rules, which is a defect.
     pub fn new(unit: &str, priced: &[Priced<I, R, W>], roles: Roles<I>, stretches: Stretches) -> Result<Self> {
-        let found = roles.try_map(|id| {
-            let found = priced.iter().find(|rule| rule.id == id);
-            found.ok_or_else(|| Error::defect(format!("{id:?} was not tested")))
+        let result = roles.try_map(|id| {
+            let result = priced.iter().find(|rule| rule.id == id);
+            result.ok_or_else(|| Error::defect(format!("{id:?} was not tested")))
         })?;
         let spans = stretches.spans;
         let total = |rule: &Priced<I, R, W>| rule.windows.iter().map(|(amount, _)| amount).sum::<f64>();
-        let (baseline, best) = (total(found.baseline), total(found.oracle));
+        let (baseline, best) = (total(result.baseline), total(result.oracle));
         let over = |rule: &Priced<I, R, W>| RuleOverWindows {
             id: rule.id,
             words: rule.words.clone(),
@@ -237,18 +242,18 @@ impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
             };
             TrialWindow { from: from.clone(), to: to.clone(), rules: priced.iter().filter_map(in_window).collect() }
         };
-        let blocks = found.plan.blocks.len();
+        let blocks = result.plan.blocks.len();
         let [saving, saved, beyond_simplest] = interval::drawn(blocks, &|held| {
             let held: Vec<usize> = held.collect();
             let sum = |rule: &Priced<I, R, W>| held.iter().filter_map(|at| rule.blocks.get(*at)).sum::<f64>();
-            let (plan, baseline, simplest) = (sum(found.plan), sum(found.baseline), sum(found.simplest));
+            let (plan, baseline, simplest) = (sum(result.plan), sum(result.baseline), sum(result.simplest));
             [1.0 - ratio(plan, baseline), (baseline - plan) / spans, ratio(simplest, baseline) - ratio(plan, baseline)]
         });
         let amount = |rule: &Priced<I, R, W>, at: usize| rule.windows.get(at).map_or(0.0, |(amount, _)| *amount);
-        let share = |at: usize| 1.0 - ratio(amount(found.plan, at), amount(found.baseline, at));
+        let share = |at: usize| 1.0 - ratio(amount(result.plan, at), amount(result.baseline, at));
         // A window in which neither came to anything says nothing.
         let worst = (0..stretches.windows.len())
-            .filter(|at| amount(found.plan, *at) != 0.0 || amount(found.baseline, *at) != 0.0)
+            .filter(|at| amount(result.plan, *at) != 0.0 || amount(result.baseline, *at) != 0.0)
             .min_by(|a, b| share(*a).total_cmp(&share(*b)))
             .unwrap_or(0);
         Ok(Self {
@@ -268,7 +273,7 @@ impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
             chosen_on: stretches.chosen_on,
             interval: stretches.interval,
             is_long: stretches.is_long,
-            of: found.try_map(|rule| Ok(over(rule)))?,
+            of: result.try_map(|rule| Ok(over(rule)))?,
         })
     }
 
@@ -300,7 +305,7 @@ pub(crate) mod tests {
             })
             .collect();
         let roles = Roles { plan: 2, baseline: 0, simplest: 1, naive: 1, oracle: 3 };
-        let split = WeekSplit::of((0, 6 * DAY_MS), None).unwrap();
+        let split = WeekSplit::new((0, 6 * DAY_MS), None).unwrap();
         Trial::new("EUR", &priced, roles, split.stretches(&|ms| format!("day {}", ms / DAY_MS))).unwrap()
     }
 

@@ -1,4 +1,4 @@
-//! Whether a plan is advised: one judgement of every trial.
+//! The verdict on a plan: one judgement of every trial.
 //!
 //! A plan is advised only if, on the later windows, it kept its limits, came to less than the simplest rule, saved at least 5 % of the baseline, and the interval
 //! of that excludes none. Of candidates whose results do not differ by more than chance the simplest is to be recommended: [`is_simpler_next`] says where a plan has to
@@ -17,7 +17,7 @@ use crate::{Assurance, Confidence, WORTH, worth};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is.
+    /// Advised.
     Advised,
     /// No: on the later windows it saved less than a change is worth, or chance alone may have saved it.
     NoSaving,
@@ -41,12 +41,12 @@ pub enum Verdict {
     SizesUnknown,
 }
 
-/// What a plan knows beyond its trial.
+/// Facts about a plan beyond its trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
     /// Whether the plan to come differs from the baseline.
     pub changes: bool,
-    /// Whether it is the simplest rule.
+    /// Whether the plan is the simplest rule.
     pub is_simplest: bool,
     /// Whether plan and baseline do the same work.
     pub is_comparable: bool,
@@ -92,7 +92,8 @@ pub fn is_simpler_next<I, R, W>(trial: &Trial<I, R, W>, judged: &Judged, verdict
     }
 }
 
-/// How sure an advised plan is: high if the later windows are long, each later window was worth it and the plan has nothing against it (`is_sure`), low if the plan `is_untested`.
+/// Confidence in an advised plan: high if the later windows are long, each later window was worth
+/// it and the plan has nothing against it (`is_sure`), low if the plan `is_untested`.
 pub fn confidence<I, R, W>(trial: &Trial<I, R, W>, is_sure: bool, is_untested: bool) -> Confidence {
     match (is_sure && trial.is_long && trial.worst_saving >= WORTH, is_untested) {
         (true, _) => Confidence::High,
@@ -101,7 +102,8 @@ pub fn confidence<I, R, W>(trial: &Trial<I, R, W>, is_sure: bool, is_untested: b
     }
 }
 
-/// What the plan saved, or cost more, and why that is no reason to change, in words; `against` is the baseline in words.
+/// Returns the saving of the plan, or its extra cost, and why that is no reason to change, in
+/// words; `against` is the baseline in words.
 pub fn unsaved_in_words<I, R, W>(trial: &Trial<I, R, W>, plan: &str, against: &str) -> String {
     let saving = trial.saving;
     if saving.value < 0.0 {
@@ -129,7 +131,8 @@ pub fn saving_interval<I, R, W>(trial: &Trial<I, R, W>) -> String {
 /// Why a test is no evidence where it has one block: a day, as a single week counts as its days.
 pub const TOO_SHORT: &str = "the plan was tested on one day after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record";
 
-/// How sure it is by a trial that nothing should change, and why not surer; `None` where something is advised or has to be decided first.
+/// Returns the confidence, by a trial, that nothing should change; `None` where something is
+/// advised or has to be decided first.
 pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<Assurance> {
     let drawn = if trial.is_long { Confidence::High } else { Confidence::Medium };
     Some(match verdict {
@@ -138,16 +141,23 @@ pub fn unchanged<I, R, W>(trial: &Trial<I, R, W>, verdict: Verdict) -> Option<As
             "the interval of what the plan adds to the simplest rule reaches a gain, so a longer record may say otherwise",
         ),
         Verdict::SimplerAsGood => stays(drawn, "the interval of what the plan adds to the simplest rule holds no gain"),
-        Verdict::NoSaving if trial.saving.high >= WORTH => stays(
-            Confidence::Low,
-            "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise",
-        ),
-        Verdict::NoSaving => stays(drawn, "the interval of the saving holds none that would be worth it"),
+        Verdict::NoSaving => unsaved(trial.saving.high, drawn),
         other => return uncounted(other),
     })
 }
 
-/// How sure it is by the verdict alone that nothing should change; `None` where something is advised or has to be decided first.
+/// Returns the confidence that nothing should change where a saving is too small: `drawn` if even
+/// the upper end of its interval, a share, would not be worth it.
+pub fn unsaved(high: f64, drawn: Confidence) -> Assurance {
+    if high >= WORTH {
+        let why = "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise";
+        return stays(Confidence::Low, why);
+    }
+    stays(drawn, "the interval of the saving holds none that would be worth it")
+}
+
+/// Returns the confidence, by the verdict alone, that nothing should change; `None` where something
+/// is advised or has to be decided first.
 pub fn uncounted(verdict: Verdict) -> Option<Assurance> {
     let (confidence, why) = match verdict {
         Verdict::Advised | Verdict::NotComparable => return None,
@@ -166,7 +176,7 @@ pub fn uncounted(verdict: Verdict) -> Option<Assurance> {
     Some(stays(confidence, why))
 }
 
-/// So sure that nothing should change, and why not surer.
+/// Builds the assurance that nothing should change, and what lowers it.
 fn stays(confidence: Confidence, why: &str) -> Assurance {
     let risk = format!("Nothing should change, as far as was tested: {why}.");
     Assurance { confidence, lowered_by: Vec::new(), risk }

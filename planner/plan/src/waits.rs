@@ -45,8 +45,8 @@ pub struct WaitSummary {
 }
 
 impl WaitSummary {
-    /// Of waits in milliseconds. O(jobs).
-    pub fn of(waits_ms: &[i64]) -> Self {
+    /// Summarises waits in milliseconds. O(jobs).
+    pub fn new(waits_ms: &[i64]) -> Self {
         Self {
             jobs: waits_ms.len() as u64,
             waited: waits_ms.iter().filter(|wait| **wait > 0).count() as f64 / waits_ms.len().max(1) as f64,
@@ -56,7 +56,7 @@ impl WaitSummary {
         }
     }
 
-    /// In a sentence, with the interval of the mean.
+    /// Returns the waits in a sentence, with the interval of the mean.
     pub fn in_words(&self, mean_s: &IntervalEstimate) -> String {
         format!(
             "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}.",
@@ -74,7 +74,7 @@ impl WaitSummary {
         ["Jobs that wait", "Mean wait", "95 % wait up to", "Longest"].map(Column::number).into()
     }
 
-    /// Its row of a table.
+    /// Returns the row of a table.
     pub fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::Percent(self.waited),

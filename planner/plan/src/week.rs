@@ -1,4 +1,4 @@
-//! What is known of an hour of the week: the mean of the hours like it.
+//! Means by hour of the week.
 //!
 //! ```text
 //! mean of what was seen at that hour of the week; where nothing was, at that hour of the day; where nothing was, of all
@@ -59,12 +59,13 @@ impl WeekMeans {
         self.all.value()
     }
 
-    /// What is known of an hour of the week.
+    /// Returns the mean of an hour of the week; of that hour of the day, or of all, where nothing
+    /// was seen.
     pub fn at(&self, hour: usize) -> Option<f64> {
         self.by_week.get(hour).and_then(|mean| mean.value()).or_else(|| self.at_time_of_day(hour))
     }
 
-    /// The same whatever the day of the week.
+    /// Returns the mean of an hour of the day; of all where nothing was seen.
     pub fn at_time_of_day(&self, hour: usize) -> Option<f64> {
         self.by_day.get(hour % DAY_HOURS).and_then(|mean| mean.value()).or_else(|| self.of_all())
     }

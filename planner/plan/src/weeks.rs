@@ -18,14 +18,14 @@ use crate::window::Stretches;
 /// A stretch of time from a moment to another, ms.
 pub type Moments = (i64, i64);
 
-/// How a record is cut.
+/// Split of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeekSplit {
     /// Weeks or days that the mix is chosen on, in order.
     pub before: Vec<Moments>,
     /// Weeks or days that it is priced on, in order.
     pub after: Vec<Moments>,
-    /// Those that the mix to come is chosen on: all, back from the end.
+    /// Weeks or days that the future mix is chosen on: all, counted back from the end.
     pub all: Vec<Moments>,
 }
 
@@ -42,7 +42,7 @@ impl WeekSplit {
     ///
     /// # Errors
     /// With fewer than two days before the split, or none after it.
-    pub fn of((from, to): Moments, eval_from_ms: Option<i64>) -> Result<Self> {
+    pub fn new((from, to): Moments, eval_from_ms: Option<i64>) -> Result<Self> {
         // A record of four weeks that begins with its first job has four weeks.
         let from = from - HOUR_MS;
         let few = |days: f64| Error::TooFewDays { series: "the demand for GPUs".to_owned(), days, least: 2.0 };
@@ -85,7 +85,8 @@ impl WeekSplit {
         (after.1 - before.0) as f64 / HOUR_MS as f64 / MONTH_H
     }
 
-    /// As a trial is told by it; `day` writes a moment as text. Amounts are told of a month.
+    /// Returns the stretches in the form of a trial; `day` writes a moment as text. Amounts are per
+    /// month.
     pub fn stretches(&self, day: &dyn Fn(i64) -> String) -> Stretches {
         let is_long = draws_weeks(&self.after);
         let drawn = if is_long { "weeks" } else { "days" };
@@ -101,7 +102,8 @@ impl WeekSplit {
         }
     }
 
-    /// What the record has before the first whole window, in a sentence; `fate` is what becomes of it. Nothing if there is none.
+    /// Returns a sentence on the part of the record before the first whole window; `fate` says what
+    /// becomes of it. `None` if there is no such part.
     pub fn left_over(&self, begins_ms: i64, day: &dyn Fn(i64) -> String, fate: &str) -> Option<String> {
         let first = whole(&self.all).0;
         (first > begins_ms).then(|| {
@@ -115,12 +117,12 @@ impl WeekSplit {
     }
 }
 
-/// What the stretches are called, several of them.
+/// Returns the unit of the stretches, in the plural.
 pub fn unit(stretches: &[Moments]) -> &'static str {
     if stretches.first().is_some_and(|(from, to)| to - from == WEEK_MS) { "weeks" } else { "days" }
 }
 
-/// From the first of stretches that follow each other to the last.
+/// Returns the stretch from the start of the first to the end of the last.
 pub fn whole(stretches: &[Moments]) -> Moments {
     (stretches.first().map_or(0, |first| first.0), stretches.last().map_or(0, |last| last.1))
 }
@@ -140,7 +142,8 @@ pub fn draws_weeks(stretches: &[Moments]) -> bool {
     stretches.len() >= DRAWN_WHOLE && unit(stretches) == "weeks"
 }
 
-/// Those stretches, or their days where there are fewer than four: what is drawn for intervals.
+/// Blocks that intervals draw: the stretches, or their days where there are fewer than four;
+/// positions of hours.
 pub fn blocks(stretches: &[Moments]) -> Vec<Range<usize>> {
     if stretches.len() >= DRAWN_WHOLE {
         return hours(stretches);
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let split = WeekSplit::of((0, 31 * DAY_MS), None).unwrap();
+        let split = WeekSplit::new((0, 31 * DAY_MS), None).unwrap();
         assert_eq!(split.before, [(3 * DAY_MS, 10 * DAY_MS), (10 * DAY_MS, 17 * DAY_MS)]);
         assert_eq!(split.after, [(17 * DAY_MS, 24 * DAY_MS), (24 * DAY_MS, 31 * DAY_MS)]);
         assert_eq!((split.all.len(), split.split_ms()), (4, 17 * DAY_MS));
@@ -166,11 +169,11 @@ mod tests {
 
     #[test]
     fn short_records_are_cut_into_days() {
-        let split = WeekSplit::of((0, 6 * DAY_MS + HOUR_MS), None).unwrap();
+        let split = WeekSplit::new((0, 6 * DAY_MS + HOUR_MS), None).unwrap();
         assert_eq!((split.before.len(), split.after.len(), unit(&split.after)), (4, 2, "days"));
-        let asked = WeekSplit::of((0, 6 * DAY_MS), Some(5 * DAY_MS)).unwrap();
-        assert_eq!((asked.before.len(), asked.after.clone()), (5, vec![(5 * DAY_MS, 6 * DAY_MS)]));
-        assert!(WeekSplit::of((0, 2 * DAY_MS), None).unwrap_err().to_string().contains("too few"));
-        assert!(WeekSplit::of((0, 9 * DAY_MS), Some(9 * DAY_MS)).unwrap_err().to_string().contains("--eval-from"));
+        let request = WeekSplit::new((0, 6 * DAY_MS), Some(5 * DAY_MS)).unwrap();
+        assert_eq!((request.before.len(), request.after.clone()), (5, vec![(5 * DAY_MS, 6 * DAY_MS)]));
+        assert!(WeekSplit::new((0, 2 * DAY_MS), None).unwrap_err().to_string().contains("too few"));
+        assert!(WeekSplit::new((0, 9 * DAY_MS), Some(9 * DAY_MS)).unwrap_err().to_string().contains("--eval-from"));
     }
 }

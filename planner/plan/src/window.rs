@@ -12,33 +12,33 @@
 
 use std::ops::Range;
 
-/// Where rules were chosen and priced, and what is drawn for intervals.
+/// Stretches on which rules were chosen and priced, and what is drawn for intervals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stretches {
-    /// From where on the rules were chosen.
+    /// Start of the stretch that the rules were chosen on.
     pub chosen_from: String,
-    /// Until where, and from where on they are priced.
+    /// End of that stretch, and start of the windows that the rules are priced on.
     pub split: String,
-    /// What they were chosen on, in words, such as "2 weeks".
+    /// Stretches that the rules were chosen on, in words, such as "2 weeks".
     pub chosen_on: String,
     /// Beginnings and ends of the later windows, in order of time.
     pub windows: Vec<(String, String)>,
-    /// What amounts of all windows together are told of, such as "a month".
+    /// Period that amounts of all windows together are given for, such as "a month".
     pub per: &'static str,
     /// How many of these the windows span together.
     pub spans: f64,
-    /// What intervals draw anew, in words.
+    /// The interval in words: how many draws, and of what.
     pub interval: String,
-    /// Whether they are long enough for a sure test.
+    /// Whether the windows are long enough for a sure test.
     pub is_long: bool,
 }
 
 /// A stretch of slots that is decided for, and the past that is known by then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// Slots before it.
+    /// Slots before the window.
     pub past: Range<usize>,
-    /// Its slots.
+    /// Slots of the window.
     pub ahead: Range<usize>,
 }
 
@@ -72,7 +72,8 @@ pub fn learn_and_choose(past: &Range<usize>) -> (Range<usize>, Range<usize>) {
     (past.start..split, split..past.end)
 }
 
-/// Where jobs are split into earlier and later ones, milliseconds from the origin: at the moment asked for, else when two thirds of them are submitted.
+/// Moment that splits earlier from later jobs, milliseconds from the origin: the requested one,
+/// else when two thirds of them are submitted.
 pub fn split_ms(submit_ms: &[i64], origin_ms: i64, asked_ms: Option<i64>) -> i64 {
     let two_thirds = submit_ms.get(submit_ms.len() * 2 / 3).copied().unwrap_or(0);
     asked_ms.map_or(two_thirds, |moment| moment - origin_ms)

@@ -1,4 +1,4 @@
-//! What can go wrong between a trace and its replay, said so that the reader knows what to change.
+//! Errors between a trace and its replay, worded so that the reader knows what to change.
 
 use tracecast_analytics::Kind;
 use tracecast_analytics::schema::Resource;
@@ -9,7 +9,7 @@ use tracecast_analytics::schema::Resource;
 pub enum Error {
     /// The trace does not say how large its cluster is.
     #[error(
-        "cluster: the source does not say how many {many} there are; write a file with `tracecast cluster SOURCE --resource {id} --out cluster.toml`, correct what it infers, and name it with --cluster",
+        "cluster: the source does not say how many {many} there are; write a file with `tracecast cluster SOURCE --resource {id} --out cluster.toml`, correct what it infers, and name it with --site",
         many = .0.many(),
         id = .0.id()
     )]
@@ -23,7 +23,7 @@ pub enum Error {
     /// A name that there is not: of an order, a scan, a placement.
     #[error("policy: `{found}` is no {what}; there are {}", known.join(", "))]
     Unknown {
-        /// What was named.
+        /// Kind of the name: order, scan, placement.
         what: &'static str,
         /// The name given.
         found: String,
@@ -33,11 +33,11 @@ pub enum Error {
     /// A text that is not of the form asked for: a length of time, a list, a part of a study.
     #[error("`{found}` is no {what}; {remedy}")]
     Malformed {
-        /// What it should be.
+        /// The form asked for.
         what: &'static str,
-        /// As it was written.
+        /// The text as written.
         found: String,
-        /// What to write.
+        /// The remedy.
         remedy: String,
     },
     /// A study of no scenario, or a comparison of no policy.
@@ -52,17 +52,17 @@ pub enum Error {
     /// A file of the user is wrong.
     #[error("{file}, line {line}: {what}")]
     File {
-        /// Its name.
+        /// Name of the file.
         file: String,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong, and what would mend it.
+        /// The problem and its remedy.
         what: String,
     },
     /// A job, a cluster or a policy that the engine refuses, or that whoever prepares them for it does.
     #[error(transparent)]
     Engine(#[from] tracecast_sim::Error),
-    /// From reading a trace.
+    /// Error of reading a trace.
     #[error(transparent)]
     Trace(#[from] tracecast_analytics::Error),
 }
@@ -83,13 +83,13 @@ impl Error {
         tracecast_sim::Error::Policy(what.into()).into()
     }
 
-    /// That the text of a user's file is not the TOML it should be.
+    /// Error that the text of a user's file is not the TOML it should be.
     pub fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
         Self::File { file: file.to_owned(), line, what: error.message().to_owned() }
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Growth(_) | Self::Unknown { .. } | Self::Malformed { .. } | Self::NoScenario(_) | Self::Shards(_) => {

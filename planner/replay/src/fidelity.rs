@@ -1,4 +1,4 @@
-//! How well a replay of the recorded policy meets the recorded starts: the gate before any what-if.
+//! Fidelity of a replay of the recorded policy to the recorded starts: the gate before any what-if.
 //!
 //! A what-if is a difference between two replays. If the first of them, which should repeat what happened, is far from what
 //! happened, the difference means little. Compared are jobs with a recorded start that started in the replay too and did not
@@ -62,7 +62,7 @@ pub enum Verdict {
     Rough,
     /// No advice should be built on it.
     FarOff,
-    /// It cannot be told.
+    /// Nothing can be said.
     Unknown {
         /// Why not.
         why: String,
@@ -72,19 +72,19 @@ pub enum Verdict {
 /// A plain policy whose replay comes near enough to the record.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NearestPolicy {
-    /// Its order.
+    /// Order of the policy.
     pub order: String,
-    /// Its scan.
+    /// Scan of the policy.
     pub scan: String,
     /// Mean wait of its replay, seconds.
     pub replayed_mean_wait_s: Option<f64>,
-    /// Its order of starts and the recorded one, Kendall's τ-b.
+    /// Kendall's τ-b of its starts and the recorded ones.
     pub start_order_tau: Option<f64>,
-    /// Whether it repeats the record closely, and not only roughly.
+    /// Whether the replay repeats the record closely, and not only roughly.
     pub close: bool,
 }
 
-/// How well a replay meets what was recorded.
+/// Fidelity of a replay to the record.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fidelity {
     /// Jobs compared.
@@ -111,7 +111,7 @@ pub struct Fidelity {
     pub start_order_tau: Option<f64>,
     /// Kendall's τ-b of recorded and replayed waits.
     pub wait_order_tau: Option<f64>,
-    /// Whether what-ifs can be built on it.
+    /// Whether what-ifs can be built on the replay.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// The plain policy that would have come near enough, where this one is far off and one was sought (`replay::nearest`).
@@ -121,7 +121,8 @@ pub struct Fidelity {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub assumed: Option<String>,
-    /// Whether it is far off on nodes or quotas that may be a what-if ([`Fidelity::on_given`]).
+    /// Whether the replay is far off on nodes or quotas that may be a what-if
+    /// ([`Fidelity::on_given`]).
     #[serde(skip)]
     on_given: bool,
 }
@@ -131,8 +132,8 @@ impl Fidelity {
     ///
     /// # Errors
     /// If the schedule or the recorded starts are not of this workload.
-    pub fn of(workload: &Workload, schedule: &Schedule, recorded_start_ms: &[Option<i64>]) -> Result<Self> {
-        let times = JobTimes::of(workload, schedule)?;
+    pub fn new(workload: &Workload, schedule: &Schedule, recorded_start_ms: &[Option<i64>]) -> Result<Self> {
+        let times = JobTimes::new(workload, schedule)?;
         if recorded_start_ms.len() != workload.len() {
             return Err(Error::workload(0, "the recorded starts are not of these jobs"));
         }
@@ -185,7 +186,7 @@ impl Fidelity {
         Ok(fidelity)
     }
 
-    /// Which plain policy repeats the record, a sentence; empty if none is known.
+    /// Returns a sentence on the plain policy that repeats the record; empty if none is known.
     fn nearest_in_words(&self) -> String {
         let Some(NearestPolicy { order, scan, replayed_mean_wait_s: wait, start_order_tau: tau, close }) =
             &self.nearest
@@ -205,7 +206,9 @@ impl Fidelity {
         )
     }
 
-    /// The same of a replay on what a file gives and the trace does not record, such as `the nodes of site.toml`: what is far off there cannot be told from a what-if.
+    /// Marks the fidelity of a replay on nodes or quotas from a file that the trace does not
+    /// record, such as `the nodes of site.toml`: a replay that is far off there cannot be told from
+    /// a what-if.
     #[must_use]
     pub fn on_given(self, given: &str) -> Self {
         if self.verdict != Verdict::FarOff {
@@ -222,7 +225,8 @@ impl Fidelity {
         Self { verdict: Verdict::Unknown { why }, on_given: true, ..self }
     }
 
-    /// Whether it is far off, or was before it was known that its nodes may be a what-if: what a reader has to hear first.
+    /// Whether the reader has to be warned first: the replay is far off, or was before its nodes
+    /// were known to be a possible what-if.
     pub fn warns(&self) -> bool {
         self.verdict == Verdict::FarOff || self.on_given
     }
@@ -238,7 +242,7 @@ impl Fidelity {
         Some(self.replayed_mean_wait_s? / recorded - 1.0)
     }
 
-    /// Whether advice may be built on it at all.
+    /// Whether advice may be built on the replay at all.
     pub fn is_believed(&self) -> bool {
         !matches!(self.verdict, Verdict::FarOff | Verdict::Unknown { .. })
     }
@@ -248,7 +252,8 @@ impl Fidelity {
         matches!(self.verdict, Verdict::Exact | Verdict::Good)
     }
 
-    /// What is said before anything else of a plan whose replay is far from what happened, or is of a strict order that nothing confirms; `None` of any other.
+    /// Returns the first sentence of a plan whose replay is far from what happened, or is of a
+    /// strict order that nothing confirms; `None` of any other.
     pub fn caution(&self, policy: &Policy) -> Option<String> {
         if let (Verdict::Unknown { why }, Scan::Strict) = (&self.verdict, policy.scan) {
             return Some(format!(
@@ -257,7 +262,7 @@ impl Fidelity {
         }
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
-                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, pass over this; else name those that there were (--cluster, --order, --scan).",
+                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, pass over this; else name those that there were (--site, --order, --scan).",
                 self.measured(),
                 self.compared(),
                 self.nearest_in_words(),
@@ -276,7 +281,8 @@ impl Fidelity {
         }
     }
 
-    /// The same of every replay that is not [close](Fidelity::is_close) to what happened: what makes a plan that rests on it unsure.
+    /// Returns the caution, or the sentence on a replay that is not [close](Fidelity::is_close) to
+    /// what happened, which makes a plan that rests on it unsure.
     pub fn reservation(&self, policy: &Policy) -> Option<String> {
         self.caution(policy).or_else(|| match &self.verdict {
             Verdict::Exact | Verdict::Good | Verdict::FarOff => None,
@@ -321,7 +327,7 @@ impl Fidelity {
         }
     }
 
-    /// Whether those wait who waited in the record.
+    /// Whether the jobs that wait are those that waited in the record.
     fn has_the_same_wait(&self) -> bool {
         self.wait_order_tau.is_some_and(|tau| tau >= SAME_WAIT)
             || self.within_60_s_share.is_some_and(|share| share >= SAME_START)
@@ -341,9 +347,8 @@ impl Fidelity {
             }
             Verdict::Exact => {
                 return format!(
-                    "The replay repeats what happened exactly: {} when recorded, to the millisecond, with a mean wait of {}.",
-                    format::counted(self.jobs, "job starts", "jobs all start"),
-                    self.recorded_mean_wait_s.map_or_else(String::new, format::duration)
+                    "The replay repeats what happened exactly: {} when recorded, to the millisecond.",
+                    format::counted(self.jobs, "job starts", "jobs all start")
                 );
             }
             Verdict::Good => "The replay repeats what happened",
@@ -506,7 +511,7 @@ mod tests {
     fn recorded(start_s: impl Fn(i64) -> Option<i64>) -> Fidelity {
         let (jobs, schedule) = replay();
         let starts: Vec<Option<i64>> = (0..40).map(|job| start_s(job).map(|start| start * 1_000)).collect();
-        Fidelity::of(&jobs, &schedule, &starts).unwrap()
+        Fidelity::new(&jobs, &schedule, &starts).unwrap()
     }
 
     #[test]
@@ -557,7 +562,7 @@ mod tests {
         let (jobs, schedule) = pairs_of_jobs();
         let starts = |of: &dyn Fn(usize) -> Option<i64>| (0..62).map(of).collect::<Vec<_>>();
         let swapped = starts(&|job| schedule.start_ms(job ^ 1));
-        let others = Fidelity::of(&jobs, &schedule, &swapped).unwrap();
+        let others = Fidelity::new(&jobs, &schedule, &swapped).unwrap();
         assert_eq!((others.recorded_mean_wait_s, others.replayed_mean_wait_s), (Some(100.0), Some(100.0)));
         assert!((others.start_order_tau.unwrap() - (1.0 - 62.0 / 1_891.0)).abs() < 1e-12);
         assert_eq!((others.verdict.clone(), others.wait_order_tau), (Verdict::Rough, Some(-1.0)));
@@ -568,7 +573,7 @@ mod tests {
         );
         // One second later for all is another matter: they wait who did.
         let late = starts(&|job| schedule.start_ms(job).map(|start| start + 1_000));
-        assert_eq!(Fidelity::of(&jobs, &schedule, &late).unwrap().verdict, Verdict::Good);
+        assert_eq!(Fidelity::new(&jobs, &schedule, &late).unwrap().verdict, Verdict::Good);
     }
 
     #[test]
@@ -576,7 +581,7 @@ mod tests {
         let (jobs, schedule) = pairs_of_jobs();
         let known = |last: usize| {
             let starts: Vec<Option<i64>> = (0..62).map(|job| schedule.start_ms(job).filter(|_| job < last)).collect();
-            Fidelity::of(&jobs, &schedule, &starts).unwrap()
+            Fidelity::new(&jobs, &schedule, &starts).unwrap()
         };
         assert_eq!(known(31).verdict, Verdict::Exact);
         let few = known(30);
@@ -599,7 +604,7 @@ mod tests {
         assert!(matches!(recorded(|_| None).verdict, Verdict::Unknown { .. }));
         assert!(matches!(recorded(|job| (job < 29).then_some(job)).verdict, Verdict::Unknown { .. }));
         let (jobs, schedule) = replay();
-        assert!(Fidelity::of(&jobs, &schedule, &[None]).is_err());
+        assert!(Fidelity::new(&jobs, &schedule, &[None]).is_err());
     }
 
     #[test]
@@ -611,7 +616,7 @@ mod tests {
         }
         let schedule = tracecast_sim::simulate(&jobs, &Cluster::of_vcs(&[("all", 1, 1)]), &Policy::default()).unwrap();
         let starts: Vec<Option<i64>> = jobs.submit_ms.iter().map(|submit| Some(*submit)).collect();
-        let fidelity = Fidelity::of(&jobs, &schedule, &starts).unwrap();
+        let fidelity = Fidelity::new(&jobs, &schedule, &starts).unwrap();
         assert_eq!((fidelity.jobs, fidelity.never_started, fidelity.verdict.clone()), (40, 3, Verdict::FarOff));
         assert!(fidelity.sentence().contains("3 jobs never start"));
     }

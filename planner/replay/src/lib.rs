@@ -1,4 +1,5 @@
-//! What surrounds the engine: from a trace and a scenario to a schedule that is measured, compared and told.
+//! The parts around the engine: from a trace and a scenario to a schedule that is measured,
+//! compared and reported.
 //!
 //! ```text
 //! trace, site file ──input──▶ workload, cluster ─┐

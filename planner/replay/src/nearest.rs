@@ -1,4 +1,5 @@
-//! Which plain policy repeats the record: the one that stands for today where nobody names a scan, and the one that is told where the named one is far from it.
+//! Search for the plain policy that repeats the record: the one that stands for today where nobody
+//! names a scan, and the one that is told where the named one is far from it.
 //!
 //! Most schedulers let a job pass one that does not fit, and a trace seldom says which. So candidates are replayed that differ in the scan alone: strict, with jobs that skip, and with EASY backfill. Of those
 //! that are believed, one that is close goes before one that is rough, then the one nearest to the recorded mean wait.
@@ -30,35 +31,38 @@ const LIMITED: f64 = 0.5;
 struct Repeats {
     policy: Policy,
     fidelity: Fidelity,
-    /// Whether it is but roughly like the record, and by how much its mean wait is off, seconds: less is better.
+    /// Sort key, less is better: whether the replay is only roughly like the record, and the error
+    /// of its mean wait, seconds.
     off: (bool, f64),
 }
 
-/// Those of the policies that are believed, the nearest to the record first; of equals that which was tried first. And the scans that were replayed.
+/// Replays the policies and returns those that are believed, the nearest to the record first, of
+/// equals the one tried first; and the scans that were replayed.
 fn repeats(
     (workload, cluster): (&Workload, &Cluster),
     tried: impl Iterator<Item = Policy>,
     recorded_start_ms: &[Option<i64>],
 ) -> Result<(Vec<Repeats>, Vec<Scan>)> {
-    let (mut found, mut scans) = (Vec::new(), Vec::new());
+    let (mut result, mut scans) = (Vec::new(), Vec::new());
     for policy in tried {
         if policy.goes_with(cluster).is_err() || policy.validate(workload).is_err() {
             continue;
         }
         scans.push(policy.scan);
         let schedule = simulate(workload, cluster, &policy)?;
-        let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
+        let fidelity = Fidelity::new(workload, &schedule, recorded_start_ms)?;
         let waits = fidelity.replayed_mean_wait_s.zip(fidelity.recorded_mean_wait_s);
         let off_s = waits.map_or(f64::INFINITY, |(replayed, recorded)| (replayed - recorded).abs());
         if fidelity.is_believed() {
-            found.push(Repeats { policy, off: (!fidelity.is_close(), off_s), fidelity });
+            result.push(Repeats { policy, off: (!fidelity.is_close(), off_s), fidelity });
         }
     }
-    found.sort_by(|a, b| a.off.0.cmp(&b.off.0).then(a.off.1.total_cmp(&b.off.1)));
-    Ok((found, scans))
+    result.sort_by(|a, b| a.off.0.cmp(&b.off.0).then(a.off.1.total_cmp(&b.off.1)));
+    Ok((result, scans))
 }
 
-/// Whether a policy may be one of those that are tried: the schedulers of Kubernetes and compatible replays have their own ways.
+/// Whether a policy may be tried: the schedulers of Kubernetes and compatible replays have their
+/// own ways.
 fn is_plain(policy: &Policy) -> bool {
     policy.scan.scheduler().is_none() && policy.compat == Compat::None
 }
@@ -66,7 +70,7 @@ fn is_plain(policy: &Policy) -> bool {
 /// The policy that stands for today where nobody named a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Today {
-    /// With the scan that repeats the record, where one does; else as it was asked for.
+    /// The policy with the scan that repeats the record, where one does; else as requested.
     pub policy: Policy,
     /// Whether the record tells its scan from others.
     pub known: bool,
@@ -74,22 +78,49 @@ pub struct Today {
     pub told: Option<String>,
 }
 
-/// Whether a backfill is among the scans that are tried, and what it goes by.
+/// Whether a backfill is among the scans that are tried, and by which estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backfill {
-    /// By this.
+    /// By this estimate.
     By(Estimate),
     /// By limits where most jobs have one, else by predictions, so jobs have to be predicted.
     ByWhatIsKnown,
-    /// None is tried.
+    /// Not tried.
     Never,
 }
 
-/// `policy` with the scan that comes nearest to what a scheduler saw before `until_ms` (milliseconds since the Unix epoch; when half of the jobs are submitted, if `None`).
+/// The policy whose scan nobody named and which is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unnamed {
+    /// The scan of what is replayed.
+    Scan,
+    /// The policy that the cluster had.
+    Recorded,
+}
+
+impl Unnamed {
+    /// Beginning of the note for a scan in words.
+    fn note(self, scan: &str) -> String {
+        match self {
+            Self::Scan => format!("Scan: {scan}, as no --scan is named"),
+            Self::Recorded => format!("Recorded policy: FIFO, {scan}, as --recorded names none"),
+        }
+    }
+}
+
+/// `policy` with the scan that comes nearest to what a scheduler saw before `until_ms`
+/// (milliseconds since the Unix epoch; when half of the jobs are submitted, if `None`). The note
+/// says what nobody named (`unnamed`).
 ///
 /// # Errors
-/// As [`simulate`].
-pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill: Backfill) -> Result<Today> {
+/// Errors of [`simulate`].
+pub fn todays(
+    loaded: &Loaded,
+    policy: Policy,
+    until_ms: Option<i64>,
+    backfill: Backfill,
+    unnamed: Unnamed,
+) -> Result<Today> {
     let unknown = |policy: Policy| Today { policy, known: false, told: None };
     let submits = &loaded.workload.submit_ms;
     let Some(half) = submits.get(submits.len() / 2).copied() else { return Ok(unknown(policy)) };
@@ -97,6 +128,7 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill: 
         return Ok(unknown(policy));
     }
     let (seen, starts_ms) = loaded.seen_at(until_ms.map_or(half, |until| until - loaded.workload.origin_ms));
+    let seen = if loaded.asks_in_record() || !seen.has_requests() { seen } else { seen.without_requests() };
     let limited = seen.requested_ms.iter().flatten().count() as f64;
     let by = match backfill {
         Backfill::By(estimate) => Some(estimate),
@@ -112,21 +144,22 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill: 
                 .map(|estimate| Policy { scan, estimate, ..policy.clone() }),
             _ => Some(Policy { scan, ..policy.clone() }),
         });
-    let (found, scans) = repeats((&seen, loaded.nodes_of_record()), tried, &starts_ms)?;
-    let Some((first, others)) = found.split_first() else { return Ok(unknown(policy)) };
+    let (result, scans) = repeats((&seen, loaded.nodes_of_record()), tried, &starts_ms)?;
+    let Some((first, others)) = result.split_first() else { return Ok(unknown(policy)) };
     if first.policy.scan == Scan::Strict && others.iter().any(|other| other.off == first.off) {
-        let told = "Scan: strict, as no --scan is named and the record does not tell it from a scan that lets jobs pass one that does not fit.";
-        return Ok(Today { policy: first.policy.clone(), known: false, told: Some(told.to_owned()) });
+        let told = unnamed.note("strict")
+            + " and the record does not tell it from a scan that lets jobs pass one that does not fit.";
+        return Ok(Today { policy: first.policy.clone(), known: false, told: Some(told) });
     }
     let wait = |of: Option<f64>| of.map_or_else(|| "unknown".to_owned(), format::duration);
     let tried: Vec<&str> = scans.iter().map(|scan| scan.id()).collect();
     let told = format!(
-        "Scan: {}, as no --scan is named. Of {} it comes nearest to the recorded starts of the first {} (mean wait {}, recorded {}).",
-        match (first.policy.scan, first.policy.estimate) {
+        "{}. Of {} it comes nearest to the recorded starts of the first {} (mean wait {}, recorded {}).",
+        unnamed.note(match (first.policy.scan, first.policy.estimate) {
             (Scan::Easy, Estimate::Requested) => "easy, by requested limits",
             (Scan::Easy, Estimate::Predicted) => "easy, by predicted runs",
             (scan, _) => scan.id(),
-        },
+        }),
         tried.join(", "),
         format::counted(first.fidelity.jobs, "job", "jobs"),
         wait(first.fidelity.replayed_mean_wait_s),
@@ -135,24 +168,25 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill: 
     Ok(Today { policy: first.policy.clone(), known: true, told: Some(told) })
 }
 
-/// How well a replay of `policy` meets the record, as [`with_nearest`].
+/// Returns the fidelity of a replay of `policy`, as [`with_nearest`] completes it.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub fn met(
     (workload, cluster): (&Workload, &Cluster),
     policy: &Policy,
     recorded_start_ms: &[Option<i64>],
 ) -> Result<Fidelity> {
     let schedule = simulate(workload, cluster, policy)?;
-    let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
+    let fidelity = Fidelity::new(workload, &schedule, recorded_start_ms)?;
     with_nearest(fidelity, (workload, cluster), policy, recorded_start_ms)
 }
 
-/// How well the replay of `policy` meets the record, and where it is far off the plain policy that would have come near enough, if there is one.
+/// Completes the fidelity of `policy` with the plain policy that would have come near enough, if it
+/// is far off and there is one.
 ///
 /// # Errors
-/// As [`simulate`].
+/// Errors of [`simulate`].
 pub fn with_nearest(
     mut fidelity: Fidelity,
     (workload, cluster): (&Workload, &Cluster),
@@ -176,8 +210,8 @@ fn nearest(
     }
     let tried = SCANS.map(|scan| Policy { order: Order::Fifo, scan, ..policy.clone() });
     let others = tried.into_iter().filter(|tried| tried != policy);
-    let (found, _) = repeats(jobs_and_nodes, others, recorded_start_ms)?;
-    Ok(found.into_iter().next().map(|Repeats { policy, fidelity, .. }| NearestPolicy {
+    let (result, _) = repeats(jobs_and_nodes, others, recorded_start_ms)?;
+    Ok(result.into_iter().next().map(|Repeats { policy, fidelity, .. }| NearestPolicy {
         order: "fifo".to_owned(),
         scan: policy.scan.id().to_owned(),
         replayed_mean_wait_s: fidelity.replayed_mean_wait_s,
@@ -215,11 +249,11 @@ mod tests {
         let (jobs, cluster) = queue();
         let strict = Policy::default();
         let skip = Policy { scan: Scan::Skip, ..strict.clone() };
-        let found = nearest((&jobs, &cluster), &strict, &starts(&skip)).unwrap().unwrap();
-        assert_eq!((found.order.as_str(), found.scan.as_str(), found.close), ("fifo", "skip", true));
+        let result = nearest((&jobs, &cluster), &strict, &starts(&skip)).unwrap().unwrap();
+        assert_eq!((result.order.as_str(), result.scan.as_str(), result.close), ("fifo", "skip", true));
         // The other way round as well.
-        let found = nearest((&jobs, &cluster), &skip, &starts(&strict)).unwrap().unwrap();
-        assert_eq!((found.scan.as_str(), found.close), ("strict", true));
+        let result = nearest((&jobs, &cluster), &skip, &starts(&strict)).unwrap().unwrap();
+        assert_eq!((result.scan.as_str(), result.close), ("strict", true));
     }
 
     #[test]
@@ -266,34 +300,36 @@ mod tests {
     }
 
     fn today(of: &Loaded, until_ms: Option<i64>) -> Today {
-        todays(of, Policy::default(), until_ms, Backfill::ByWhatIsKnown).unwrap()
+        todays(of, Policy::default(), until_ms, Backfill::ByWhatIsKnown, Unnamed::Scan).unwrap()
     }
 
     #[test]
     fn the_scan_of_the_record_stands_for_today() {
         for scan in [Scan::Strict, Scan::Skip] {
             let recorded = Policy { scan, ..Policy::default() };
-            let found = today(&loaded(&recorded), None);
-            assert_eq!((&found.policy, found.known), (&recorded, true));
-            let told = found.told.unwrap();
+            let result = today(&loaded(&recorded), None);
+            assert_eq!((&result.policy, result.known), (&recorded, true));
+            let told = result.told.unwrap();
             assert!(told.starts_with(&format!("Scan: {}, as no --scan", scan.id())), "{told}");
             // Twenty rounds of three jobs are known when the 61st comes, which is not.
             assert!(told.contains("Of strict, skip, easy it") && told.contains("the first 60 jobs"), "{told}");
         }
     }
 
-    /// Found in review: where nobody waits behind a job that does not fit, any scan repeats the record, and strict was told as found.
+    /// Where nobody waits behind a job that does not fit, any scan repeats the record, and strict
+    /// is not taken as found.
     #[test]
     fn what_the_record_does_not_tell_apart_is_not_known() {
         let mut of = loaded(&Policy::default());
         of.cluster = Cluster::of_vcs(&[("all", 9, 2)]);
         of.recorded_start_ms = of.workload.submit_ms.iter().copied().map(Some).collect();
-        let found = today(&of, None);
-        assert_eq!((found.policy, found.known), (Policy::default(), false));
-        assert!(found.told.is_some_and(|told| told.contains("does not tell")));
+        let result = today(&of, None);
+        assert_eq!((result.policy, result.known), (Policy::default(), false));
+        assert!(result.told.is_some_and(|told| told.contains("does not tell")));
     }
 
-    /// Found in review: a large job that waits at the moment is what tells strict from skip. Every start before is that of a strict order too, if nobody knows of it.
+    /// A large job that waits at the moment tells strict from skip. Every start before is that of a
+    /// strict order too, if nobody knows of that job.
     #[test]
     fn a_job_that_waits_is_seen() {
         let mut jobs = Workload::default();
@@ -303,8 +339,8 @@ mod tests {
         let skip = Policy { scan: Scan::Skip, ..Policy::default() };
         let of = started((jobs, Cluster::of_vcs(&[("all", 1, 2)])), &skip);
         // Of the 62 jobs the second waits for the first all the while.
-        let found = today(&of, Some(40_000_000));
-        assert!(found.policy.scan != Scan::Strict && found.known, "{found:?}");
+        let result = today(&of, Some(40_000_000));
+        assert!(result.policy.scan != Scan::Strict && result.known, "{result:?}");
     }
 
     /// Where the small jobs hold up a reservation, EASY lets none pass that would; it goes by what can be known.
@@ -326,15 +362,15 @@ mod tests {
         let by_limits = Policy { estimate: Estimate::Requested, ..easy.clone() };
         assert_eq!(today(&loaded, None).policy, by_limits);
         // Unless something else is asked for.
-        let named = todays(&loaded, Policy::default(), None, Backfill::By(Estimate::Predicted)).unwrap();
+        let named = todays(&loaded, Policy::default(), None, Backfill::By(Estimate::Predicted), Unnamed::Scan).unwrap();
         assert_eq!(named.policy, easy);
         // Where no backfill is tried, it is the scan that comes nearest of the others.
-        let none = todays(&loaded, Policy::default(), None, Backfill::Never).unwrap();
+        let none = todays(&loaded, Policy::default(), None, Backfill::Never, Unnamed::Scan).unwrap();
         assert_eq!((none.policy.scan, none.known), (Scan::Skip, true));
         assert!(none.told.is_some_and(|told| told.contains("Of strict, skip it comes nearest")));
         // An order by true runs is not given a backfill that would change what it knows, and that is told.
         let sjf = Policy { order: Order::Sjf, ..Policy::default() };
-        let sjf = todays(&loaded, sjf, None, Backfill::ByWhatIsKnown).unwrap();
+        let sjf = todays(&loaded, sjf, None, Backfill::ByWhatIsKnown, Unnamed::Scan).unwrap();
         assert!(sjf.policy.scan != Scan::Easy && sjf.told.is_none_or(|told| !told.contains("easy")));
     }
 
@@ -354,8 +390,8 @@ mod tests {
             }
             of
         };
-        let found = today(&whole, Some(until));
-        assert_eq!((today(&shuffled(&whole), Some(until)), found.policy.scan), (found, Scan::Skip));
+        let result = today(&whole, Some(until));
+        assert_eq!((today(&shuffled(&whole), Some(until)), result.policy.scan), (result, Scan::Skip));
         // Nor does it matter how many come later.
         let jobs: Vec<u32> = (0..90).collect();
         let fewer = Loaded {
@@ -385,7 +421,7 @@ mod tests {
             Policy { preemption: Preemption::Requeue, ..strict.clone() },
         ] {
             assert_eq!(
-                todays(&loaded(&strict), policy.clone(), None, Backfill::ByWhatIsKnown).unwrap(),
+                todays(&loaded(&strict), policy.clone(), None, Backfill::ByWhatIsKnown, Unnamed::Scan).unwrap(),
                 unknown(&policy)
             );
         }

@@ -33,7 +33,7 @@ const LOCALITY_MS: i64 = 150_000;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What to call it.
+    /// Name of the scenario.
     pub name: String,
     /// Who is served first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,8 @@ pub struct Scenario {
     /// File of the limits by QOS, account and partition, likewise; `none` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
-    /// What its jobs ask of the topology, as rules; `none` for nothing, `as-recorded` for what they asked themselves.
+    /// Topology requests of the jobs, as rules; `none` for nothing, `as-recorded` for the jobs'
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
     /// Whether processors and memory count beside GPUs: `none` or `as-recorded`.
@@ -145,7 +146,7 @@ impl Scenario {
     /// comma within the parameters of an order does not end it.
     ///
     /// # Errors
-    /// As [`Scenario::parse_short`].
+    /// Errors of [`Scenario::parse_short`].
     pub fn parse_list(list: &str) -> Result<Vec<Self>> {
         let mut orders: Vec<String> = Vec::new();
         for piece in list.split(',').map(str::trim).filter(|piece| !piece.is_empty()) {
@@ -254,7 +255,7 @@ impl Scenario {
     }
 }
 
-/// What an order by jobs alike ages by, as a share of the longest wait, if nobody says.
+/// Default ageing time of an order by jobs alike, as a share of the longest wait.
 const ALIKE_SHARE: f64 = 0.5;
 
 /// Names of the orders.

@@ -60,14 +60,14 @@ impl Shard {
     }
 }
 
-/// What one scenario gave: its schedule, and of what.
+/// Schedule of one scenario, and what it is of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stored {
-    /// Its place in the list of scenarios, from 0.
+    /// Index in the list of scenarios, from 0.
     pub index: usize,
     /// Scenarios in the list.
     pub of: usize,
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
     /// The policy, every switch of it.
     pub policy: String,
@@ -83,7 +83,7 @@ impl Stored {
         format!("{:04}.schedule.json", self.index)
     }
 
-    /// As JSON.
+    /// Writes JSON.
     ///
     /// # Errors
     /// If it cannot be written so.

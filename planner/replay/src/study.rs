@@ -39,26 +39,26 @@ const SEED: u64 = 1;
 /// Shuffled orders within a second, beside the recorded and the reversed one.
 const SHUFFLES: u64 = 3;
 /// Why more work is not replayed on several clusters.
-pub const ONE_CLUSTER: &str = "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --cluster";
-/// What the rows beside QSSF are called.
+pub const ONE_CLUSTER: &str = "--scale and --add replay all scenarios on one cluster; leave the clusters of scenarios out, or name one with --site";
+/// Names of the rows beside QSSF.
 const FEWEST: &str = "fewest GPUs first";
 const ORACLE: &str = "QSSF (oracle)";
 
 /// A policy with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// What to call it.
+    /// Name of the scenario.
     pub name: String,
     /// The policy.
     pub policy: Policy,
-    /// Its nodes, a place in [`Study::clusters`]; `None` if they are those of the study.
+    /// Nodes, an index into [`Study::clusters`]; `None` if they are those of the study.
     pub cluster: Option<usize>,
 }
 
 /// The jobs on other nodes, or under other quotas or limits, than those of a study.
 #[derive(Debug, Clone)]
 pub struct OtherCluster {
-    /// What they are, such as "on the nodes of more.toml".
+    /// Name of the cluster, such as "on the nodes of more.toml".
     pub name: String,
     /// The jobs of the study, and these nodes.
     pub loaded: Loaded,
@@ -84,7 +84,7 @@ impl OtherCluster {
 }
 
 impl Named {
-    /// The same for jobs that compete for `resource`, unless the placement was asked for.
+    /// Adapts the policy to jobs that compete for `resource`, unless the placement was asked for.
     #[must_use]
     pub fn on(self, resource: Resource, placed: bool) -> Self {
         let policy = if placed { self.policy } else { self.policy.on(resource) };
@@ -96,11 +96,12 @@ impl Named {
 #[derive(Debug, Clone)]
 pub struct ReplayedScenario {
     evaluation: Evaluation,
-    /// What ran when; only of the first scenario, and of the one that the cluster had, as a year of jobs under hundreds of policies does not fit into memory.
+    /// Schedule; only of the first scenario, and of the one that the cluster had, as a year of jobs
+    /// under hundreds of policies does not fit into memory.
     pub schedule: Option<Schedule>,
 }
 
-/// What is to be run on a loaded workload.
+/// Scenarios to run on a loaded workload.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
     /// Jobs and nodes.
@@ -109,9 +110,10 @@ pub struct Study<'a> {
     pub scenarios: Vec<Named>,
     /// The policy that the cluster had, to check the replay with.
     pub recorded: Policy,
-    /// Whether somebody said so. If not, FIFO with the scan of the first scenario stands for it where that repeats the record, and `recorded` does not.
+    /// Whether the recorded policy was named. If not, it is FIFO with the scan of the first
+    /// scenario, where that repeats the record and `recorded` does not.
     pub recorded_is_named: bool,
-    /// Whether several were asked for, which are to be compared.
+    /// Whether several scenarios were requested, to be compared.
     pub compares: bool,
     /// Nodes that scenarios have of their own.
     pub clusters: Vec<OtherCluster>,
@@ -124,16 +126,16 @@ impl<'a> Study<'a> {
     /// If there is no scenario, or one does not go with the workload.
     pub fn new(
         loaded: &'a Loaded,
-        asked: Vec<Named>,
+        request: Vec<Named>,
         recorded: Policy,
         compares: bool,
         clusters: Vec<OtherCluster>,
     ) -> Result<Self> {
-        let mut qssf = asked.iter().filter(|named| named.policy.order == Order::Qssf);
+        let mut qssf = request.iter().filter(|named| named.policy.order == Order::Qssf);
         let predicts = qssf.clone().find(|named| named.policy.estimate != Estimate::True);
         let qssf = predicts.or_else(|| qssf.next()).cloned();
         let recorded_is_named = true;
-        let mut study = Self { loaded, scenarios: asked, recorded, recorded_is_named, compares, clusters };
+        let mut study = Self { loaded, scenarios: request, recorded, recorded_is_named, compares, clusters };
         if let Some(Named { policy, cluster, .. }) = qssf {
             let fewest = Policy { order: Order::FewestGpus, ..policy.clone() };
             let oracle = Policy { estimate: Estimate::True, ..policy };
@@ -156,7 +158,7 @@ impl<'a> Study<'a> {
         named.cluster.and_then(|at| self.clusters.get(at)).map_or(self.loaded, |other| &other.loaded)
     }
 
-    /// What a scenario replays, in words.
+    /// Returns the replayed policy and nodes in words.
     fn described(&self, named: &Named) -> String {
         let mut words = named.policy.describe();
         if let Some(KnownByRun { share, .. }) = self.known_by_run(named).filter(|known| known.share > 0.0) {
@@ -184,7 +186,7 @@ impl<'a> Study<'a> {
         }
         if limits.gives_way_with_time() && named.policy.interval_ms.is_none() {
             said.push(format!(
-                "**{}: without --interval, jobs wait longer than they would**: a limit of GPU time gives way as time goes by, and the replay looks only when a job comes or ends. Give --interval 5m, Slurm's PriorityCalcPeriod.",
+                "**{}: without --site interval, jobs wait longer than they would**: a limit of GPU time gives way as time goes by, and the replay looks only when a job comes or ends. Give --site interval=5m, Slurm's PriorityCalcPeriod.",
                 named.name
             ));
         }
@@ -193,7 +195,7 @@ impl<'a> Study<'a> {
 
     /// Jobs that a scenario knows by their true run for want of an estimate.
     fn known_by_run(&self, named: &Named) -> Option<KnownByRun> {
-        KnownByRun::of(&named.policy, &self.loaded.workload)
+        KnownByRun::new(&named.policy, &self.loaded.workload)
     }
 
     /// When nodes fail in a scenario: the seconds in which failures begin that matter to the replay, in order.
@@ -245,7 +247,7 @@ impl<'a> Study<'a> {
     /// Runs scenario `at`; its schedule and the time the engine took, seconds.
     ///
     /// # Errors
-    /// As [`tracecast_sim::simulate`].
+    /// Errors of [`tracecast_sim::simulate`].
     pub fn run(&self, at: usize) -> Result<(Schedule, f64)> {
         let Some(named) = self.scenarios.get(at) else {
             return Err(Error::Defect(format!("there is no scenario {at}")));
@@ -259,7 +261,7 @@ impl<'a> Study<'a> {
     /// Runs those of the scenarios for which `mine` says so, side by side; `None` for the others. `watch` is told after each.
     ///
     /// # Errors
-    /// As [`tracecast_sim::simulate`].
+    /// Errors of [`tracecast_sim::simulate`].
     pub fn run_some(&self, mine: impl Fn(usize) -> bool + Sync, watch: &dyn Watch) -> Result<Vec<Option<Schedule>>> {
         let run = |at: usize| -> Result<Option<Schedule>> {
             if !mine(at) {
@@ -275,7 +277,7 @@ impl<'a> Study<'a> {
     /// Runs all scenarios and evaluates each: the first alone (so that its time means something), the others side by side. `watch` is told after each.
     ///
     /// # Errors
-    /// As [`tracecast_sim::simulate`].
+    /// Errors of [`tracecast_sim::simulate`].
     pub fn replay_all(&self, watch: &dyn Watch) -> Result<(Vec<ReplayedScenario>, f64)> {
         let run = |at: usize| {
             let (schedule, seconds) = self.run(at)?;
@@ -346,17 +348,17 @@ impl<'a> Study<'a> {
         let ground = without.as_ref().unwrap_or(ground);
         // Nor is it held against what jobs are made to ask, but against what they asked themselves.
         let by_itself = self.recorded.scan == Scan::Slurm || self.recorded.compat != Compat::None;
-        let asked = self.loaded.asked_themselves && before.is_none() && !by_itself;
-        let asks = workload.has_requests() && !asked;
+        let request = self.loaded.asked_themselves && before.is_none() && !by_itself;
+        let asks = workload.has_requests() && !request;
         let same = if before.is_none() && !asks { self.place_of(&self.recorded, None) } else { None };
         let jobs = if asks { Cow::Owned(workload.without_requests()) } else { Cow::Borrowed(workload) };
         // Where there is nothing to compare with, any schedule says so.
         let of = if recorded_start_ms.iter().any(Option::is_some) { same } else { Some(0) };
         let fidelity = match of.and_then(|at| replayed.get(at)?.schedule.as_ref()) {
-            Some(schedule) => Fidelity::of(workload, schedule, recorded_start_ms)?,
+            Some(schedule) => Fidelity::new(workload, schedule, recorded_start_ms)?,
             None => {
                 let schedule = tracecast_sim::simulate(&jobs, ground, &self.recorded)?;
-                Fidelity::of(workload, &schedule, recorded_start_ms)?
+                Fidelity::new(workload, &schedule, recorded_start_ms)?
             }
         };
         let jobs_and_nodes = (jobs.as_ref(), ground);
@@ -369,7 +371,7 @@ impl<'a> Study<'a> {
             let again = if scan.scheduler().is_none() && own != recorded {
                 let (jobs, nodes) = jobs_and_nodes;
                 let schedule = tracecast_sim::simulate(jobs, nodes, &own)?;
-                Some(Fidelity::of(jobs, &schedule, recorded_start_ms)?).filter(Fidelity::is_believed)
+                Some(Fidelity::new(jobs, &schedule, recorded_start_ms)?).filter(Fidelity::is_believed)
             } else {
                 None
             };
@@ -455,15 +457,17 @@ impl<'a> Study<'a> {
         })
     }
 
-    /// What more work would do under each scenario, beside what was `found` on the record. `watch` is told after each of draws × scenarios replays.
+    /// Replays more work under each scenario, beside what was `found` on the record. `watch` is
+    /// told after each of draws × scenarios replays.
     ///
     /// # Errors
-    /// As [`tracecast_sim::simulate`]; if no job of the record holds GPUs, a team cannot be drawn, or a scenario has nodes of its own.
-    pub fn grow(&self, found: &Answer, growth: &Growth, watch: &dyn Watch) -> Result<GrowthAnswer> {
+    /// Errors of [`tracecast_sim::simulate`], and if no job of the record holds GPUs, a team cannot
+    /// be drawn, or a scenario has nodes of its own.
+    pub fn grow(&self, result: &Answer, growth: &Growth, watch: &dyn Watch) -> Result<GrowthAnswer> {
         if !self.clusters.is_empty() {
             return Err(Error::Growth(ONE_CLUSTER.to_owned()));
         }
-        let metrics = std::iter::once(&found.metrics).chain(found.others.iter().map(|replay| &replay.metrics));
+        let metrics = std::iter::once(&result.metrics).chain(result.others.iter().map(|replay| &replay.metrics));
         let policies: Vec<_> = self
             .scenarios
             .iter()
@@ -473,7 +477,8 @@ impl<'a> Study<'a> {
         growth::grow((&self.loaded.workload, &self.loaded.cluster), &policies, growth, watch)
     }
 
-    /// What the first scenario's mean wait is under other orders of jobs submitted in the same second.
+    /// Computes the first scenario's mean wait under other orders of jobs submitted in the same
+    /// second.
     fn tie_band(&self, named: &Named, recorded: &Evaluation) -> Result<Option<TieBand>> {
         let Loaded { workload, cluster, .. } = self.loaded_of(named);
         let orders = std::iter::once(TieBreak::Reversed).chain((1..=SHUFFLES).map(TieBreak::Shuffled));
@@ -489,7 +494,7 @@ impl<'a> Study<'a> {
             .collect();
         let as_recorded = recorded.metrics.overall.group.wait.map(|wait| wait.mean_s);
         let all: Vec<f64> = means?.into_iter().chain(std::iter::once(as_recorded)).flatten().collect();
-        Ok(TieBand::of(&all))
+        Ok(TieBand::new(&all))
     }
 }
 

@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 /// One object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Where it begins, from 1.
+    /// First line, from 1.
     pub line: u64,
     /// The object itself.
     pub content: Value,
@@ -27,15 +27,15 @@ pub struct Document {
 /// A value, and where it begins.
 #[derive(Debug)]
 pub struct Node {
-    /// Its line, from 1.
+    /// First line, from 1.
     pub line: usize,
     /// Letters before it in its line.
     pub col: usize,
-    /// What it is.
+    /// The value.
     pub content: Content,
 }
 
-/// What a value is.
+/// Contents of a value.
 #[derive(Debug)]
 pub enum Content {
     /// A text, and how it is quoted.
@@ -93,7 +93,7 @@ pub fn documents(file: &str, text: &str) -> Result<Vec<Document>> {
     Ok(objects(&nodes).into_iter().map(of).collect())
 }
 
-/// What the objects of a file called `file` hold.
+/// Reads the objects of a file called `file`.
 ///
 /// # Errors
 /// Names the line where the text is no YAML, or holds what is not read.
@@ -109,13 +109,13 @@ pub fn objects(nodes: &[Node]) -> Vec<&Node> {
 /// The documents of a file called `file` that hold something.
 ///
 /// # Errors
-/// As [`documents`].
+/// Errors of [`documents`].
 pub fn nodes(file: &str, text: &str) -> Result<Vec<Node>> {
     let wrong = |line: usize, what: String| Error::File { file: file.to_owned(), line: line as u64, what };
     let mut parser = Parser::new_from_str(text);
     // Values under construction; of a map also the keys there are, and one whose value is to come.
     let mut open: Vec<(Node, BTreeSet<String>, Option<Node>)> = Vec::new();
-    let mut found: Vec<Node> = Vec::new();
+    let mut result: Vec<Node> = Vec::new();
     loop {
         let (event, mark) = parser
             .next_token()
@@ -152,7 +152,7 @@ pub fn nodes(file: &str, text: &str) -> Result<Vec<Node>> {
         };
         match open.last_mut() {
             None if done.value().is_null() => {}
-            None => found.push(done),
+            None => result.push(done),
             Some((Node { content: Content::List(items), .. }, ..)) => items.push(done),
             Some((Node { content: Content::Map(pairs), .. }, keys, key)) => {
                 let Some(key) = key.take() else { continue };
@@ -165,7 +165,7 @@ pub fn nodes(file: &str, text: &str) -> Result<Vec<Node>> {
             Some(_) => {}
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 fn scalar(text: &str, style: TScalarStyle) -> Value {
@@ -193,13 +193,13 @@ mod tests {
     #[test]
     fn documents_lists_and_json_are_objects_with_their_lines() {
         let text = "---\nkind: List\nitems:\n- kind: A\n  x: 8\n- kind: B\n  x: \"8\"\n---\n# nothing\n---\nkind: C\nspec: {weight: 500m, on: true}\n";
-        let found = documents("q.yaml", text).unwrap();
+        let result = documents("q.yaml", text).unwrap();
         let kinds: Vec<_> =
-            found.iter().map(|document| (document.content["kind"].as_str().unwrap(), document.line)).collect();
+            result.iter().map(|document| (document.content["kind"].as_str().unwrap(), document.line)).collect();
         assert_eq!(kinds, [("A", 4), ("B", 6), ("C", 11)]);
-        assert_eq!(found[0].content["x"], 8);
-        assert_eq!(found[1].content["x"], "8");
-        assert_eq!(found[2].content["spec"], serde_json::json!({"weight": "500m", "on": true}));
+        assert_eq!(result[0].content["x"], 8);
+        assert_eq!(result[1].content["x"], "8");
+        assert_eq!(result[2].content["spec"], serde_json::json!({"weight": "500m", "on": true}));
         let json = documents(
             "q.json",
             "{\"kind\": \"ClusterQueueList\",\n \"items\": [{\"kind\": \"A\"},\n {\"kind\": \"B\"}]}",

@@ -1,4 +1,4 @@
-//! What a policy sees of the jobs that are there, and their equal shares.
+//! The jobs that are there, as a policy sees them, and their equal shares.
 //!
 //! O(jobs). Worked example: of three jobs of one GPU each on two GPUs, the equal share of each is two thirds of its time; of one job alone it is all of it.
 
@@ -26,21 +26,21 @@ pub struct ActiveJob<'a> {
     pub on: Option<usize>,
     /// GPUs that it had then, or the last time that it ran; 0 if it never did.
     pub had_gpus: u32,
-    /// Its user, numbered from 0 in the order in which users come.
+    /// User, numbered from 0 in the order in which users come.
     pub user: usize,
-    /// What its user weighs.
+    /// Weight of the user.
     pub user_weight: f64,
-    /// Its number, in order of submission of all jobs.
+    /// Number of the job, in order of submission of all jobs.
     pub job: usize,
     /// Seconds until its deadline, below 0 if that has passed; `None` if it has none.
     pub due_s: Option<f64>,
-    /// What it asks of nodes, `None` if processors and memory do not count.
+    /// Demand of processors and memory, `None` if these do not count.
     pub asks: Option<&'a JobAsks>,
 }
 
 impl<'a> ActiveJob<'a> {
     /// A job that was just submitted and is like all others, with so many steps to make.
-    pub fn of(kind: &'a JobKind, remaining: f64) -> Self {
+    pub fn new(kind: &'a JobKind, remaining: f64) -> Self {
         Self {
             kind,
             weight: 1.0,
@@ -63,7 +63,7 @@ impl<'a> ActiveJob<'a> {
         f64::from(self.kind.gpus)
     }
 
-    /// Its gang on a type, by its best demand of processors and memory or by what it needs.
+    /// Returns the gang on a type, by the best demand of processors and memory or by the needs.
     pub fn gang(&self, at: usize, best: bool) -> Gang {
         self.asks.map_or(self.kind.gpus.into(), |asks| asks.gang(self.kind.gpus, at, best))
     }
@@ -73,7 +73,7 @@ impl<'a> ActiveJob<'a> {
         Gang { gpus, needs: self.asks.and_then(|asks| asks.base) }
     }
 
-    /// The same claim with another need.
+    /// Returns the claim of the job with another need.
     pub(super) fn claim(&self, need: f64) -> Claim {
         Claim { gpus: self.gpus(), speeds: self.kind.steps_per_s.clone(), need }
     }
@@ -94,7 +94,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
-        let of = |(job, kind)| ActiveJob { job, ..ActiveJob::of(kind, 1000.0) };
+        let of = |(job, kind)| ActiveJob { job, ..ActiveJob::new(kind, 1000.0) };
         kinds.iter().enumerate().map(of).collect()
     }
 

@@ -1,4 +1,5 @@
-//! The answer of `backtest allocation`, as JSON (`backtest-allocation/1`): policies beside each other on the same jobs, and a bound that no schedule undercuts.
+//! The answer of `plan allocation`, as JSON (`plan-allocation/1`): policies beside each other on
+//! the same jobs, and a bound that no schedule undercuts.
 //!
 //! Drawn jobs are drawn once a seed. A figure is then the mean over the seeds, and its interval where 95 % of 1,000 draws of the seeds with replacement lie; policies are compared on the same draws. Jobs from a file are one set, and
 //! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none; one that changes how many GPUs jobs have is no candidate. With four seeds or more, both are chosen on the first half
@@ -34,7 +35,7 @@ pub use host::{AllocationDominant, AllocationHost, AllocationHostAdvice, Allocat
 pub use users::AllocationUsers;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-allocation/1";
+pub const SCHEMA: &str = "plan-allocation/1";
 /// Seeds from which on policies are chosen on other seeds than they are told of.
 const SEVERAL: usize = 4;
 
@@ -52,7 +53,7 @@ pub struct AllocationFigure {
     pub high: Option<f64>,
 }
 
-/// What a policy did to one set of jobs.
+/// Figures of a policy on one set of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationRun {
     /// Seed of the jobs; none of jobs from a file.
@@ -61,9 +62,9 @@ pub struct AllocationRun {
     pub policy: AllocationPolicy,
     /// Mean time from submission to end, seconds.
     pub mean_jct_s: f64,
-    /// Its median, seconds.
+    /// Median time from submission to end, seconds.
     pub p50_jct_s: f64,
-    /// Its 95 % quantile, seconds.
+    /// 95 % quantile of the time from submission to end, seconds.
     pub p95_jct_s: f64,
     /// From the first submission to the last end, seconds.
     pub makespan_s: f64,
@@ -82,10 +83,10 @@ pub struct AllocationRun {
     /// How users fared; only where jobs are of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<AllocationUsers<f64>>,
-    /// What became of deadlines; only where jobs have some.
+    /// Missed and met deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<AllocationDeadlines<f64>>,
-    /// What became of processors and memory; only where nodes have them.
+    /// Use of processors and memory; only where nodes have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<AllocationHostUse<f64>>,
     /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
@@ -99,13 +100,13 @@ pub struct AllocationRun {
 pub struct AllocationRow {
     /// The policy.
     pub policy: AllocationPolicy,
-    /// Whether it knows how fast jobs are on which type.
+    /// Whether the policy knows how fast jobs are on which type.
     pub knows_types: bool,
     /// Mean time from submission to end, seconds.
     pub mean_jct_s: AllocationFigure,
-    /// Its median, seconds.
+    /// Median time from submission to end, seconds.
     pub p50_jct_s: AllocationFigure,
-    /// Its 95 % quantile, seconds.
+    /// 95 % quantile of the time from submission to end, seconds.
     pub p95_jct_s: AllocationFigure,
     /// From the first submission to the last end, seconds.
     pub makespan_s: AllocationFigure,
@@ -122,27 +123,27 @@ pub struct AllocationRow {
     /// How users fared; only where jobs are of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<AllocationUsers<AllocationFigure>>,
-    /// What became of deadlines; only where jobs have some.
+    /// Missed and met deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<AllocationDeadlines<AllocationFigure>>,
-    /// What became of processors and memory; only where nodes have them.
+    /// Use of processors and memory; only where nodes have them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<AllocationHostUse<AllocationFigure>>,
 }
 
-/// What no schedule undercuts.
+/// Lower bounds of any schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationLimits {
-    /// Of the mean time from submission to end, seconds.
+    /// Bound of the mean time from submission to end, seconds.
     pub mean_jct_s: AllocationFigure,
-    /// Of the makespan, seconds.
+    /// Bound of the makespan, seconds.
     pub makespan_s: AllocationFigure,
-    /// Of the share of missed deadlines; only where jobs have some.
+    /// Bound of the share of missed deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<AllocationFigure>,
 }
 
-/// What to do, and what it rests on.
+/// The advised policy, and the figures that it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationAdvice {
     /// The policy that knows types.
@@ -151,19 +152,20 @@ pub struct AllocationAdvice {
     pub blind: AllocationPolicy,
     /// Mean time under `fifo`, seconds; none where that was not replayed.
     pub fifo_jct_s: Option<AllocationFigure>,
-    /// Under the best without types, seconds.
+    /// Mean time under the best without types, seconds.
     pub blind_jct_s: AllocationFigure,
-    /// Under the policy, seconds.
+    /// Mean time under the policy, seconds.
     pub jct_s: AllocationFigure,
-    /// What knowing types saves of the mean time, a share of that under the best without types.
+    /// Saving of the mean time by knowing types, a share of that under the best without types.
     pub saving: AllocationFigure,
-    /// The same with at least 32 min between two allocations; none where that is what was replayed, or no more, or neither gives shares of time.
+    /// Saving with at least 32 min between two allocations; none where so much or more was
+    /// replayed, or neither policy gives shares of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub kept_saving: Option<AllocationFigure>,
     /// The greatest finish-time ratio of a job under the policy, of all sets of jobs that these figures are of.
     pub worst_ratio: f64,
-    /// The same under the best without types.
+    /// The greatest finish-time ratio of a job under the best without types.
     pub blind_worst_ratio: f64,
     /// Whether both were chosen on other seeds than these figures are of.
     pub chosen_apart: bool,
@@ -174,17 +176,17 @@ pub struct AllocationAdvice {
 pub struct AllocationAnswer {
     /// Version of this form.
     pub schema: &'static str,
-    /// What the throughputs and jobs are of.
+    /// Sources of the throughputs and jobs.
     pub title: String,
     /// The fleet.
     pub pools: Vec<GpuPool>,
     /// Jobs of a set.
     pub jobs: usize,
-    /// What was drawn, in words; none of jobs from a file.
+    /// Description of the drawn jobs; none of jobs from a file.
     pub drawn: Option<String>,
     /// Length of a round, seconds.
     pub round_s: f64,
-    /// What a start on other GPUs costs, seconds.
+    /// Cost of a start on other GPUs, seconds.
     pub restart_s: f64,
     /// Least time between two allocations of shares, seconds.
     #[schemars(default)]
@@ -196,19 +198,19 @@ pub struct AllocationAnswer {
     pub host: Option<AllocationHost>,
     /// Policies, in the order asked for.
     pub policies: Vec<AllocationRow>,
-    /// What none can undercut.
+    /// Lower bounds of any schedule.
     pub limits: AllocationLimits,
     /// Every replay.
     pub runs: Vec<AllocationRun>,
-    /// What to do, in a sentence.
+    /// The recommended action, in a sentence.
     pub action: String,
-    /// What that rests on; none where no policy with types stands beside one without.
+    /// Figures that the action rests on; none where no policy with types stands beside one without.
     pub advice: Option<AllocationAdvice>,
     /// Who misses the fewest deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub fewest_missed: Option<FewestMissed>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
 }
 
@@ -220,13 +222,13 @@ pub fn json_schema() -> serde_json::Value {
 /// Jobs to replay.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AllocationJobs {
-    /// As a file has them, in order of submission.
+    /// Jobs of a file, in order of submission.
     Listed(Vec<GangJob>),
     /// Drawn, once a seed.
     Drawn(JobDraw, Vec<u64>),
 }
 
-/// What is asked.
+/// Policies and jobs to replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationRequest {
     /// Policies, each once.
@@ -237,7 +239,7 @@ pub struct AllocationRequest {
     pub options: RoundOptions,
 }
 
-/// What replays of one set of jobs gave, and its limits.
+/// Replays of one set of jobs, and its lower bounds.
 struct Tried<'a> {
     runs: &'a [AllocationRun],
     least_jct_s: f64,
@@ -251,7 +253,7 @@ impl AllocationAnswer {
     ///
     /// # Errors
     /// If no policy or no seed is named, one twice, or a replay fails.
-    pub fn of(fleet: &TypedFleet, title: String, request: &AllocationRequest, watch: &dyn Watch) -> Result<Self> {
+    pub fn new(fleet: &TypedFleet, title: String, request: &AllocationRequest, watch: &dyn Watch) -> Result<Self> {
         let policies = &request.policies;
         let twice =
             policies.iter().enumerate().find(|(at, policy)| policies.iter().take(*at).any(|other| other == *policy));
@@ -294,9 +296,9 @@ impl AllocationAnswer {
             .par_iter()
             .map(|(set, policy)| {
                 let (seed, jobs) = sets.get(*set).ok_or_else(|| Error::defect("a set of jobs is gone".to_owned()))?;
-                let found = replay(fleet, jobs, *policy, &request.options)?;
+                let result = replay(fleet, jobs, *policy, &request.options)?;
                 watch.made();
-                Ok((run(fleet, jobs, *seed, *policy, &found), found.ends_ms))
+                Ok((run(fleet, jobs, *seed, *policy, &result), result.ends_ms))
             })
             .collect::<Result<_>>()?;
         let replays = host::with_later(replays, policies);
@@ -360,19 +362,19 @@ impl AllocationAnswer {
     }
 }
 
-/// What came of one replay.
+/// Computes the figures of one replay.
 fn run(
     fleet: &TypedFleet,
     jobs: &[GangJob],
     seed: Option<u64>,
     policy: AllocationPolicy,
-    found: &AllocationReplay,
+    result: &AllocationReplay,
 ) -> AllocationRun {
-    let took: Vec<f64> = found.ends_ms.iter().zip(jobs).map(|(end, job)| (end - job.submit_ms) as f64 / 1e3).collect();
+    let took: Vec<f64> = result.ends_ms.iter().zip(jobs).map(|(end, job)| (end - job.submit_ms) as f64 / 1e3).collect();
     let levels = quantile::quantiles(&took, &[0.5, 0.95]);
     let level = |at: usize| levels.get(at).copied().flatten().unwrap_or(0.0);
     let first_ms = jobs.first().map_or(0, |job| job.submit_ms);
-    let span_ms = found.ends_ms.iter().max().map_or(0, |last| last - first_ms);
+    let span_ms = result.ends_ms.iter().max().map_or(0, |last| last - first_ms);
     let held = |(pool, held): (&GpuPool, &i64)| *held as f64 / (f64::from(pool.gpus) * span_ms.max(1) as f64);
     AllocationRun {
         seed,
@@ -381,16 +383,16 @@ fn run(
         p50_jct_s: level(0),
         p95_jct_s: level(1),
         makespan_s: span_ms as f64 / 1e3,
-        worst_ratio: found.ratios.iter().copied().fold(0.0, f64::max),
-        unfair: interval::average(found.ratios.iter().map(|ratio| f64::from(u8::from(*ratio > 1.1)))),
-        held: fleet.pools.iter().zip(&found.held_ms).map(held).collect(),
-        restarts: found.restarts,
-        allocations: found.allocations,
-        programmes: found.programmes,
-        users: users::of(fleet, jobs, found),
-        deadlines: deadlines::of(jobs, found),
-        host: host::of(fleet, span_ms, found),
-        allocating_s: found.allocating_s,
+        worst_ratio: result.ratios.iter().copied().fold(0.0, f64::max),
+        unfair: interval::average(result.ratios.iter().map(|ratio| f64::from(u8::from(*ratio > 1.1)))),
+        held: fleet.pools.iter().zip(&result.held_ms).map(held).collect(),
+        restarts: result.restarts,
+        allocations: result.allocations,
+        programmes: result.programmes,
+        users: users::of(fleet, jobs, result),
+        deadlines: deadlines::of(jobs, result),
+        host: host::of(fleet, span_ms, result),
+        allocating_s: result.allocating_s,
     }
 }
 
@@ -402,13 +404,13 @@ fn over(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<f64>) -> Allocati
 /// The sum of one figure over the sum of another.
 fn ratio<T>(tried: &[T], of: &dyn Fn(&T) -> Option<(f64, f64)>) -> AllocationFigure {
     let values: Vec<(f64, f64)> = tried.iter().filter_map(of).collect();
-    let [found] = interval::drawn(values.len(), &|sets| {
+    let [result] = interval::drawn(values.len(), &|sets| {
         let sets: Vec<usize> = sets.collect();
         let of = |part: fn(&(f64, f64)) -> f64| sets.iter().filter_map(|set| values.get(*set)).map(part).sum::<f64>();
         [of(|value| value.0) / of(|value| value.1)]
     });
     let several = values.len() > 1;
-    AllocationFigure { value: found.value, low: several.then_some(found.low), high: several.then_some(found.high) }
+    AllocationFigure { value: result.value, low: several.then_some(result.low), high: several.then_some(result.high) }
 }
 
 /// The row of the policy at a place.
@@ -482,7 +484,8 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<Allocati
     })
 }
 
-/// What the advised policy saves where allocations of shares are kept for longer than was asked.
+/// Computes the saving of the advised policy where allocations of shares are kept for longer than
+/// requested.
 fn kept_saving(
     fleet: &TypedFleet,
     told: &[(Option<u64>, Vec<GangJob>)],
@@ -506,7 +509,7 @@ fn kept_saving(
     Ok(Some(ratio(&means, &|(typed, blind)| Some((blind - typed, *blind)))))
 }
 
-/// What was assumed, in words.
+/// Returns the assumptions, in words.
 fn notes(fleet: &TypedFleet, jobs: usize, request: &AllocationRequest) -> Vec<String> {
     let mut notes = vec![
         "The throughputs are taken as they are: known beforehand, the same all the time, and of gangs that lie close together.".to_owned(),

@@ -1,4 +1,5 @@
-//! What no schedule can undercut, whatever its rule and whatever it knows of the future: bounds of the mean completion time and of the makespan.
+//! Lower bounds of the mean completion time and of the makespan, for any schedule, even one with
+//! future data.
 //!
 //! Let a GPU of type t be worth b_t an hour, Σ N_t·b_t = 1. Job j then takes work of at least `c_j = r_j·min_t n_j·b_t / T_jt`, on whichever types it runs, and all GPUs together do work at a rate of 1. So the fleet
 //! is no better than one machine of speed 1 with jobs of c_j. On it the shortest remaining work first gives the least sum of completion times, and it is never idle, so
@@ -18,7 +19,7 @@ use super::pool::TypedFleet;
 use super::programme::{Claim, PART, dual};
 use tracecast_plan::Result;
 
-/// What cannot be undercut.
+/// Lower bounds of any schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AllocationBound {
     /// Mean time from submission to end, seconds.
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+        let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
         let job = |steps: f64| GangJob {
             name: "j".into(),
             kind: 0,
@@ -118,8 +119,8 @@ mod tests {
             due_ms: None,
             host: HostUse::Any,
         };
-        let found = bound(&fleet, &[job(3600.0), job(10_800.0)]).unwrap();
-        assert!((found.mean_s - 9_000.0).abs() < 1e-3 && (found.makespan_s - 14_400.0).abs() < 1e-3, "{found:?}");
+        let result = bound(&fleet, &[job(3600.0), job(10_800.0)]).unwrap();
+        assert!((result.mean_s - 9_000.0).abs() < 1e-3 && (result.makespan_s - 14_400.0).abs() < 1e-3, "{result:?}");
         // The second comes after half an hour and is done first if it is short: 1 h + half an hour, and half an hour.
         assert_eq!(shortest_first(&[0.0, 0.5], &[1.0, 0.25]), (1.25 + 0.25, 1.25));
     }
@@ -132,7 +133,7 @@ mod tests {
                 rates.extend([1u32, 2, 4].map(|gpus| rate(gpu, job, gpus, speed * f64::from(gpus).powf(0.9))));
             }
         }
-        let fleet = TypedFleet::of(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap();
+        let fleet = TypedFleet::new(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap();
         for seed in 0..6 {
             let deadlines = Some(DeadlineDraw { share: 0.5, runs: (1.1, 2.0) });
             let per_hour = (seed % 2 == 0).then_some(8.0);
@@ -154,11 +155,11 @@ mod tests {
                     continue;
                 }
                 let options = RoundOptions { round_ms: 60_000, ..RoundOptions::default() };
-                let found = replay(&fleet, &jobs, policy, &options).unwrap();
-                assert!(late(&found.ends_ms) >= least.late, "{policy:?}: {least:?}");
+                let result = replay(&fleet, &jobs, policy, &options).unwrap();
+                assert!(late(&result.ends_ms) >= least.late, "{policy:?}: {least:?}");
                 let took = |(end, job): (&i64, &GangJob)| (end - job.submit_ms) as f64 / 1e3;
-                let mean = found.ends_ms.iter().zip(&jobs).map(took).sum::<f64>() / jobs.len() as f64;
-                let last = *found.ends_ms.iter().max().unwrap() as f64 / 1e3;
+                let mean = result.ends_ms.iter().zip(&jobs).map(took).sum::<f64>() / jobs.len() as f64;
+                let last = *result.ends_ms.iter().max().unwrap() as f64 / 1e3;
                 assert!(mean >= least.mean_s && last >= least.makespan_s, "{policy:?}: {mean} {last} {least:?}");
             }
         }

@@ -11,7 +11,7 @@ use super::active::ActiveJob;
 use super::host::tally::Taken;
 use super::room::GangRoom;
 
-/// What users have had.
+/// Dominant shares of users, summed over rounds.
 #[derive(Debug, Clone, Default)]
 pub struct Drf {
     had: Vec<f64>,
@@ -32,7 +32,7 @@ impl Drf {
             }
         }
         let mut open = room.open();
-        let mut found = vec![None; active.len()];
+        let mut result = vec![None; active.len()];
         let share = |taken: &[(Taken, f64)], user: usize| {
             taken.get(user).map_or(0.0, |(taken, weight)| taken.dominant(&all) / weight)
         };
@@ -42,7 +42,7 @@ impl Drf {
             let key = |user: usize| (share(&taken, user), had(user));
             let next = (0..users).filter(waits).reduce(|a, b| if key(b) < key(a) { b } else { a });
             let Some(at) = next.and_then(|user| queues.get_mut(user)?.pop()) else { break };
-            let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
+            let (Some(job), Some(slot)) = (active.get(at), result.get_mut(at)) else { continue };
             let mut types = open.types(&job.kind.steps_per_s, false);
             types.sort_by_key(|other| job.on != Some(*other));
             *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, true)));
@@ -54,7 +54,7 @@ impl Drf {
         for (user, had) in self.had.iter_mut().enumerate() {
             *had += share(&taken, user);
         }
-        found
+        result
     }
 }
 
@@ -70,10 +70,10 @@ mod tests {
     fn tasks(needs: [(f64, f64); 2], node: HostNeeds, gpus: u32, rounds: usize) -> Vec<[usize; 2]> {
         let kinds = vec![kind(1, &[1.0]); 2 * gpus as usize];
         let mut jobs = active(&kinds);
-        let fleet = HostFleet::of(gpus, vec![node], Vec::new()).unwrap();
+        let fleet = HostFleet::new(gpus, vec![node], Vec::new()).unwrap();
         let room = GangRoom { gpus: vec![gpus], per_node: Some(gpus), host: Some(fleet.shares()) };
         let asks = needs
-            .map(|(cpus, memory_gb)| JobAsks::of(&fleet, HostUse::Exactly(HostNeeds { cpus, memory_gb }), 1, &room));
+            .map(|(cpus, memory_gb)| JobAsks::new(&fleet, HostUse::Exactly(HostNeeds { cpus, memory_gb }), 1, &room));
         for (at, job) in jobs.iter_mut().enumerate() {
             job.user = at % 2;
             job.asks = Some(&asks[at % 2]);

@@ -31,7 +31,7 @@ pub fn chosen(
     restart_s: f64,
 ) -> Vec<Option<(usize, usize)>> {
     let mut open = room.open();
-    let mut found = vec![None; active.len()];
+    let mut result = vec![None; active.len()];
     let choices: Vec<Vec<Choice>> = active.iter().map(|job| choices(job, kinds)).collect();
     let in_time = |at: usize| active.get(at).and_then(|job| job.due_s.filter(|due_s| *due_s > 0.0));
     let allowance = |at: usize| -> Option<f64> {
@@ -42,7 +42,7 @@ pub fn chosen(
         (0..active.len()).map(|at| (allowance(at).unwrap_or(f64::INFINITY), at)).collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     for (_, at) in order {
-        let (Some(job), Some(choices), Some(slot)) = (active.get(at), choices.get(at), found.get_mut(at)) else {
+        let (Some(job), Some(choices), Some(slot)) = (active.get(at), choices.get(at), result.get_mut(at)) else {
             continue;
         };
         let mut choices = choices.clone();
@@ -66,14 +66,14 @@ pub fn chosen(
             .find(|choice| open.take(choice.at, job.gang_of(choice.gpus)))
             .map(|choice| (choice.kind, choice.at));
     }
-    found
+    result
 }
 
 /// On how many GPUs of which types a job runs.
 fn choices(job: &ActiveJob<'_>, kinds: &[JobKind]) -> Vec<Choice> {
-    let of = |(kind, found): (usize, &JobKind)| {
-        let gpus = found.gpus;
-        let runs = found.steps_per_s.clone().into_iter().enumerate().filter(|(_, speed)| *speed > 0.0);
+    let of = |(kind, result): (usize, &JobKind)| {
+        let gpus = result.gpus;
+        let runs = result.steps_per_s.clone().into_iter().enumerate().filter(|(_, speed)| *speed > 0.0);
         runs.map(move |(at, speed)| Choice { kind, gpus, at, speed })
     };
     kinds.iter().enumerate().filter(|(_, kind)| kind.job == job.kind.job).flat_map(of).collect()

@@ -32,19 +32,19 @@ const LATEST_S: f64 = 3.2e9;
 /// A job of some GPUs of one type at a time, with steps to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GangJob {
-    /// What it is called.
+    /// Name of the job.
     pub name: String,
-    /// Its kind, a place in [`TypedFleet::kinds`].
+    /// Kind, an index into [`TypedFleet::kinds`].
     pub kind: usize,
-    /// When it is submitted, milliseconds.
+    /// Submission, milliseconds.
     pub submit_ms: i64,
     /// Steps that it makes.
     pub steps: f64,
     /// How much it counts beside others.
     pub weight: f64,
-    /// Whose it is.
+    /// User of the job.
     pub user: Option<String>,
-    /// By when it is to be done, milliseconds; `None` if it is best effort.
+    /// Deadline, milliseconds; `None` if the job is best effort.
     pub due_ms: Option<i64>,
     /// How it depends on processors and memory, which counts where the [fleet](TypedFleet::host) has some.
     pub host: HostUse,
@@ -78,7 +78,7 @@ pub struct DeadlineDraw {
     pub runs: (f64, f64),
 }
 
-/// What to draw.
+/// Parameters of drawn jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JobDraw {
     /// Jobs.
@@ -98,7 +98,7 @@ pub struct JobDraw {
 }
 
 impl Default for JobDraw {
-    /// As Gavel's simulator draws 96 jobs, all there at once.
+    /// The 96 jobs of Gavel's simulator, all there at once.
     fn default() -> Self {
         Self {
             jobs: 96,
@@ -133,7 +133,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut at_s = 0.0;
-    let mut found = Vec::with_capacity(what.jobs);
+    let mut result = Vec::with_capacity(what.jobs);
     for number in 0..what.jobs {
         let job = types.get(random.random_range(0..types.len())).copied().unwrap_or_default();
         let size: f64 = random.random();
@@ -156,7 +156,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
         if let Some(rate) = what.per_hour.filter(|_| number > 0) {
             at_s += -(1.0 - gap).ln() * 3600.0 / rate;
         }
-        found.push(GangJob {
+        result.push(GangJob {
             name: format!("{number}"),
             kind,
             submit_ms: (at_s * 1e3) as i64,
@@ -168,20 +168,20 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
         });
     }
     if let Some((users, rate)) = what.users.zip(what.per_hour) {
-        submit_in_bursts(&mut found, &users, rate, seed);
+        submit_in_bursts(&mut result, &users, rate, seed);
     }
     if let Some(deadlines) = what.deadlines {
-        set_deadlines(&mut found, fleet, &deadlines, seed);
+        set_deadlines(&mut result, fleet, &deadlines, seed);
     }
     if let Some(classes) = what.classes {
         let first = fleet.host.as_ref().and_then(|host| host.classes);
         let first = first.ok_or_else(|| {
             Error::policy("classes of jobs depend on processors and memory; say what a node has of them")
         })?;
-        let uses = classes.draw(found.len(), first, seed);
-        found.iter_mut().zip(uses).for_each(|(job, host)| job.host = host);
+        let uses = classes.draw(result.len(), first, seed);
+        result.iter_mut().zip(uses).for_each(|(job, host)| job.host = host);
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Gives jobs users and times of submission, from a stream of random numbers of their own.
@@ -302,7 +302,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             ),
         ));
     }
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| bad(line_of(&error), error.to_string()))?;
         let row = JobRow { file, head: &head, row: &record, line: record.position().map_or(0, csv::Position::line) };
@@ -333,7 +333,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             let remedy = "write seconds after the submission, above 0, or leave it empty";
             Some(submit_ms + (row.number("deadline_s", (1e-3, LATEST_S), remedy)? * 1e3) as i64)
         };
-        found.push(GangJob {
+        result.push(GangJob {
             name: row.cell("job").to_owned(),
             kind,
             submit_ms,
@@ -343,15 +343,15 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             weight,
             user: (!user.is_empty()).then(|| user.to_owned()),
         });
-        if found.len() > MOST_JOBS {
+        if result.len() > MOST_JOBS {
             return Err(row.wrong(format!("there are more than {MOST_JOBS} jobs; take a part of them")));
         }
     }
-    if found.is_empty() {
+    if result.is_empty() {
         return Err(Error::no_jobs(format!("{file}: there is no job in it")));
     }
-    found.sort_by_key(|job| job.submit_ms);
-    Ok(found)
+    result.sort_by_key(|job| job.submit_ms);
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -364,7 +364,7 @@ mod tests {
     fn fleet() -> TypedFleet {
         let rates =
             [rate("v100", "a", 1, 4.0), rate("k80", "a", 1, 1.0), rate("v100", "a", 2, 7.0), rate("k80", "b", 1, 1.0)];
-        TypedFleet::of(pools("v100=2,k80=2").unwrap(), &rates).unwrap()
+        TypedFleet::new(pools("v100=2,k80=2").unwrap(), &rates).unwrap()
     }
 
     #[test]

@@ -21,7 +21,7 @@
 /// Credits with which the first users begin: so many that hardly anybody runs out, as the paper advises.
 pub const MANY: f64 = 1e7;
 
-/// What a user asks for in a round.
+/// Demand of a user in a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asking {
     /// How much it counts beside others, above 0.
@@ -30,12 +30,12 @@ pub struct Asking {
     pub demand: f64,
 }
 
-/// What users have at credits.
+/// Credits of users.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Karma {
     /// The part of the fair share that is guaranteed.
     alpha: f64,
-    /// What the first users begin with, credits.
+    /// Credits that the first users begin with, for each unit of weight.
     begin: f64,
     credits: Vec<f64>,
 }
@@ -73,11 +73,11 @@ impl Karma {
         let borrowed = filled(&borrowers, supply.min(wanted));
         let lent = filled(&donors, wanted.min(donated));
         let had = |((user, guaranteed), borrowed): ((&Asking, &f64), &f64)| user.demand.min(*guaranteed) + borrowed;
-        let found = users.iter().zip(&guaranteed).zip(&borrowed).map(had).collect();
+        let result = users.iter().zip(&guaranteed).zip(&borrowed).map(had).collect();
         for ((credits, borrowed), lent) in self.credits.iter_mut().zip(&borrowed).zip(&lent) {
             *credits += lent - borrowed;
         }
-        found
+        result
     }
 
     /// Gives credits to those who are new.
@@ -99,16 +99,17 @@ impl Karma {
     }
 }
 
-/// Who is given something: the lowest level first, until it is as high as the next.
+/// Side of a division: the lowest level is filled first, until it is as high as the next.
 #[derive(Debug, Clone, Copy)]
 struct Side {
     level: f64,
-    /// What raises the level by one.
+    /// Amount that raises the level by one.
     weight: f64,
     most: f64,
 }
 
-/// How much each has of `amount`, which is no more than all may have: what raises the lowest levels, none beyond its most.
+/// Divides `amount`, which is no more than all may have, so that the lowest levels rise, none
+/// beyond its most.
 fn filled(sides: &[Side], amount: f64) -> Vec<f64> {
     let up_to = |level: f64| -> f64 { sides.iter().map(|side| part(side, level)).sum() };
     // The sum grows with the level, and bends where somebody begins to take or has its most.
@@ -134,7 +135,7 @@ fn filled(sides: &[Side], amount: f64) -> Vec<f64> {
     sides.iter().map(of).collect()
 }
 
-/// What one has when levels stand at `level`.
+/// Amount of a side when levels stand at `level`.
 fn part(side: &Side, level: f64) -> f64 {
     ((level - side.level) * side.weight).clamp(0.0, side.most)
 }

@@ -10,8 +10,8 @@ fn asking(demands: &[f64]) -> Vec<Asking> {
     demands.iter().map(|demand| Asking { weight: 1.0, demand: *demand }).collect()
 }
 
-fn near(found: &[f64], told: &[f64]) -> bool {
-    found.len() == told.len() && found.iter().zip(told).all(|(found, told)| (found - told).abs() < 1e-6)
+fn near(result: &[f64], told: &[f64]) -> bool {
+    result.len() == told.len() && result.iter().zip(told).all(|(result, told)| (result - told).abs() < 1e-6)
 }
 
 const A: [f64; 5] = [2.0, 4.0, 0.0, 2.0, 2.0];
@@ -123,7 +123,7 @@ fn demands() -> impl Strategy<Value = Vec<Vec<u32>>> {
         .prop_flat_map(|(users, rounds)| proptest::collection::vec(proptest::collection::vec(0u32..13, users), rounds))
 }
 
-/// What each user had of what it truly could use.
+/// GPUs that each user had and truly could use.
 fn useful(alpha: f64, gpus: f64, said: &[Vec<u32>], truly: &[Vec<u32>]) -> Vec<f64> {
     let mut karma = Karma::new(alpha, 1e4);
     let mut had = vec![0.0; truly[0].len()];

@@ -36,9 +36,9 @@ impl Ord for Work {
 /// A job with a deadline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Due {
-    /// When it is submitted, seconds.
+    /// Submission, seconds.
     pub submit_s: f64,
-    /// When it is to be done, seconds.
+    /// Deadline, seconds.
     pub due_s: f64,
     /// Work that it takes at least, seconds of the whole fleet.
     pub work_s: f64,

@@ -33,9 +33,9 @@ use tracecast_plan::programme::solved_if_possible;
 
 /// Most periods after the lease that begins.
 pub const PERIODS: usize = 8;
-/// What undone work costs beside a lease of a GPU.
+/// Cost of undone work beside a lease of a GPU.
 const BIG: f64 = 1e4;
-/// What a lease of a GPU now costs beside one later.
+/// Cost of a lease of a GPU now beside one later.
 const NOW: f64 = 0.5;
 /// How far before deadlines the programme aims, leases.
 const SPARE: f64 = 1.0;
@@ -58,20 +58,20 @@ struct Task {
     due: f64,
 }
 
-/// What the programme says.
+/// Solution of the programme.
 struct Found {
     /// Shares of steps that are undone at deadlines, of all jobs.
     undone: f64,
-    /// Of each job, the part of the first lease of each type.
+    /// By job, the part of the first lease of each type.
     first: Vec<Vec<f64>>,
 }
 
-/// Who was admitted, and who holds what.
+/// Admitted jobs, and the leases held.
 #[derive(Debug, Clone, Default)]
 pub struct Leases {
     /// Length of a lease, seconds.
     lease_s: f64,
-    /// What a restart takes of it, seconds.
+    /// Part of a lease that a restart takes, seconds.
     restart_s: f64,
     lease: Option<i64>,
     seen: BTreeSet<usize>,
@@ -142,12 +142,12 @@ impl Leases {
         if new.is_empty() {
             return Ok(());
         }
-        let mut undone = self.solve(tasks, gpus, &[])?.map_or(0.0, |found| found.undone);
+        let mut undone = self.solve(tasks, gpus, &[])?.map_or(0.0, |result| result.undone);
         let mut blocks = vec![new];
         while let Some(block) = blocks.pop() {
             let before = tasks.len();
             tasks.extend_from_slice(block);
-            let with = self.solve(tasks, gpus, &[])?.map_or(f64::INFINITY, |found| found.undone);
+            let with = self.solve(tasks, gpus, &[])?.map_or(f64::INFINITY, |result| result.undone);
             if with <= undone + NONE {
                 undone = with;
                 self.admitted.extend(block.iter().map(|(job, _)| *job));
@@ -172,7 +172,7 @@ impl Leases {
         }
     }
 
-    /// Whole leases of one type each, from parts.
+    /// Rounds parts to whole leases of one type each.
     fn dive(&mut self, tasks: &[(usize, Task)], gpus: &[f64]) -> Result<BTreeMap<usize, usize>> {
         // Of pairs of a job's place and a type, whether it has the lease; who has one of a type has none of another.
         let mut fixed: Vec<(usize, usize, bool)> = Vec::new();
@@ -181,11 +181,11 @@ impl Leases {
             if tasks.is_empty() {
                 break;
             }
-            let Some(found) = self.solve(tasks, gpus, &fixed)? else { break };
+            let Some(result) = self.solve(tasks, gpus, &fixed)? else { break };
             let open = |place: usize, at: usize| {
                 !fixed.iter().any(|(p, a, has)| (*p, *a) == (place, at) || (*has && *p == place))
             };
-            let parts = found
+            let parts = result
                 .first
                 .iter()
                 .enumerate()
@@ -220,9 +220,9 @@ impl Leases {
         gpus: &[f64],
         fixed: &[(usize, usize, bool)],
     ) -> Result<Option<Found>> {
-        let mut found = Found { undone: 0.0, first: vec![vec![0.0; gpus.len()]; tasks.len()] };
+        let mut result = Found { undone: 0.0, first: vec![vec![0.0; gpus.len()]; tasks.len()] };
         if tasks.is_empty() {
-            return Ok(Some(found));
+            return Ok(Some(result));
         }
         self.programmes += 1;
         let periods = periods(tasks);
@@ -271,20 +271,20 @@ impl Leases {
             rows.extend(used.into_iter().zip(gpus).map(|(used, gpus)| constraint!(used <= gpus * (to - from))));
         }
         let Some(solution) = solved_if_possible(vars.minimise(objective), rows, "leases")? else { return Ok(None) };
-        found.undone = undone.iter().map(|left| solution.value(*left).max(0.0)).sum();
-        for (parts, first) in found.first.iter_mut().zip(&first) {
+        result.undone = undone.iter().map(|left| solution.value(*left).max(0.0)).sum();
+        for (parts, first) in result.first.iter_mut().zip(&first) {
             for (part, share) in parts.iter_mut().zip(first) {
                 *part = share.map_or(0.0, |share| solution.value(share));
             }
         }
-        Ok(Some(found))
+        Ok(Some(result))
     }
 
     /// Leases, and then the gaps: to those who were promised to be in time, and then to the others.
     fn place(&self, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
         let mut open = room.open();
-        let mut found = vec![None; active.len()];
-        for (job, slot) in active.iter().zip(&mut found) {
+        let mut result = vec![None; active.len()];
+        for (job, slot) in active.iter().zip(&mut result) {
             *slot = self.held.get(&job.job).copied().filter(|at| open.take(*at, job.gang(*at, false)));
         }
         let waits = |job: &ActiveJob<'_>| job.due_s.filter(|due_s| *due_s > 0.0 && self.admitted.contains(&job.job));
@@ -292,13 +292,13 @@ impl Leases {
             active.iter().enumerate().map(|(at, job)| (waits(job).unwrap_or(f64::INFINITY), at)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, at) in order {
-            let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
+            let (Some(job), Some(slot)) = (active.get(at), result.get_mut(at)) else { continue };
             if slot.is_none() {
                 let types = open.types(&job.kind.steps_per_s, true);
                 *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, false)));
             }
         }
-        found
+        result
     }
 }
 
@@ -313,11 +313,11 @@ fn periods(tasks: &[(usize, Task)]) -> Vec<(f64, f64)> {
         let (count, last) = (PERIODS - near, far.len());
         ends.extend((1..=count).filter_map(|part| far.get(part * last / count - 1)).copied());
     }
-    let mut found = vec![(0.0, 1.0)];
+    let mut result = vec![(0.0, 1.0)];
     for end in ends {
-        found.push((found.last().map_or(1.0, |(_, to)| *to), end));
+        result.push((result.last().map_or(1.0, |(_, to)| *to), end));
     }
-    found
+    result
 }
 
 #[cfg(test)]

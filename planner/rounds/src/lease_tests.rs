@@ -24,8 +24,8 @@ fn the_worked_example() {
     // All of the first two hours are needed, for either of the two.
     assert!(first[0].is_some() || first[1].is_some(), "{first:?}");
     // What was refused runs in the gaps: the GPU is free once both are done.
-    let found = leases.round(3.0 * HOUR, &jobs[2..], &room(&[1])).unwrap();
-    assert_eq!((found, leases.admitted().len()), (vec![Some(0)], 2));
+    let result = leases.round(3.0 * HOUR, &jobs[2..], &room(&[1])).unwrap();
+    assert_eq!((result, leases.admitted().len()), (vec![Some(0)], 2));
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn periods_end_at_deadlines() {
     let task = |due: f64| (0, Task { gpus: 1.0, gains: vec![1.0], due });
     assert_eq!(periods(&[task(0.5), task(3.0), task(2.0), task(3.0)]), [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]);
     let many: Vec<_> = (2..40).map(|due| task(f64::from(due))).collect();
-    let found = periods(&many);
-    assert_eq!((found.len(), found[4], found.last().unwrap().1), (1 + PERIODS, (4.0, 5.0), 39.0));
-    assert!(found.windows(2).all(|two| two[0].1 == two[1].0));
+    let result = periods(&many);
+    assert_eq!((result.len(), result[4], result.last().unwrap().1), (1 + PERIODS, (4.0, 5.0), 39.0));
+    assert!(result.windows(2).all(|two| two[0].1 == two[1].0));
 }
 
 proptest! {

@@ -83,7 +83,7 @@ pub fn least_cost(costs: &[Vec<f64>]) -> Vec<usize> {
 
 /// The type that each job has now, if any: who runs keeps its own, and the free GPUs go to the first of their queues.
 pub fn matched(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
-    let mut found: Vec<Option<usize>> = active.iter().map(|job| job.on).collect();
+    let mut result: Vec<Option<usize>> = active.iter().map(|job| job.on).collect();
     let mut free: Vec<usize> = gpus.iter().map(|gpus| *gpus as usize).collect();
     for on in active.iter().filter_map(|job| job.on) {
         if let Some(free) = free.get_mut(on) {
@@ -94,7 +94,7 @@ pub fn matched(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
         (0..active.len()).filter(|at| active.get(*at).is_some_and(|job| job.on.is_none())).collect();
     let all: usize = free.iter().sum();
     if all == 0 || waiting.is_empty() {
-        return found;
+        return result;
     }
     let run = |at: usize, on: usize| {
         active.get(at).map_or(f64::INFINITY, |job| job.remaining / job.kind.steps_per_s.get(on).copied().unwrap_or(0.0))
@@ -133,11 +133,11 @@ pub fn matched(active: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
         }
     }
     for ((at, _), on) in first.into_iter().zip(machines).filter_map(|(first, on)| Some((first?, on))) {
-        if let Some(slot) = found.get_mut(at) {
+        if let Some(slot) = result.get_mut(at) {
             *slot = Some(on);
         }
     }
-    found
+    result
 }
 
 #[cfg(test)]
@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    fn sum(costs: &[Vec<f64>], found: &[usize]) -> f64 {
-        found.iter().enumerate().map(|(row, column)| costs[row][*column]).sum()
+    fn sum(costs: &[Vec<f64>], result: &[usize]) -> f64 {
+        result.iter().enumerate().map(|(row, column)| costs[row][*column]).sum()
     }
 
     /// The least sum by trying all.
@@ -179,12 +179,12 @@ mod tests {
         fn no_matching_costs_less(costs in (1usize..6, 0usize..3).prop_flat_map(|(rows, more)| {
             proptest::collection::vec(proptest::collection::vec(0.0f64..100.0, rows + more), rows)
         })) {
-            let found = least_cost(&costs);
-            let mut once = found.clone();
+            let result = least_cost(&costs);
+            let mut once = result.clone();
             once.sort_unstable();
             once.dedup();
             prop_assert_eq!(once.len(), costs.len());
-            prop_assert!((sum(&costs, &found) - by_trying(&costs, 0, &mut Vec::new())).abs() < 1e-9);
+            prop_assert!((sum(&costs, &result) - by_trying(&costs, 0, &mut Vec::new())).abs() < 1e-9);
         }
     }
 }

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What sums of floats leave over.
+/// Tolerance for the rounding of sums of floats.
 const ROUNDING: f64 = 1e-9;
 
 /// Processors and memory.
@@ -20,13 +20,13 @@ pub struct HostNeeds {
 }
 
 impl HostNeeds {
-    /// So many times as much.
+    /// Returns the needs times a factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self { cpus: self.cpus * factor, memory_gb: self.memory_gb * factor }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { cpus: self.cpus + other.cpus, memory_gb: self.memory_gb + other.memory_gb }
@@ -44,7 +44,7 @@ impl HostNeeds {
         Self { cpus: self.cpus.max(other.cpus), memory_gb: self.memory_gb.max(other.memory_gb) }
     }
 
-    /// Whether there is room for it, but for what sums of floats leave over.
+    /// Whether there is room for so much, but for the rounding of sums.
     pub fn within(self, room: Self) -> bool {
         let fits = |needs: f64, room: f64| needs <= room + ROUNDING * (1.0 + room.abs());
         fits(self.cpus, room.cpus) && fits(self.memory_gb, room.memory_gb)
@@ -56,7 +56,7 @@ impl HostNeeds {
 pub struct Gang {
     /// GPUs.
     pub gpus: u32,
-    /// What each of them needs; `None` if that is its share of the node.
+    /// Needs of each GPU; `None` if those are its share of the node.
     pub needs: Option<HostNeeds>,
 }
 
@@ -92,10 +92,10 @@ impl OpenNode {
 pub fn nodes(gpus: u32, per_node: u32, share: HostNeeds) -> Vec<OpenNode> {
     let per_node = per_node.min(gpus).max(1);
     let of = |gpus: u32| OpenNode { gpus, host: share.times(f64::from(gpus)) };
-    let mut found = vec![of(per_node); (gpus / per_node) as usize];
+    let mut result = vec![of(per_node); (gpus / per_node) as usize];
     let rest = gpus % per_node;
-    found.extend((rest > 0).then(|| of(rest)));
-    found
+    result.extend((rest > 0).then(|| of(rest)));
+    result
 }
 
 /// Parts of a gang on nodes: the node and GPUs.

@@ -64,11 +64,11 @@ const RATIO_STEPS: usize = 12;
 pub enum AllocationPolicy {
     /// In order of submission.
     Fifo,
-    /// The same, on the fastest type with room.
+    /// In order of submission, on the fastest type with room.
     FifoAware,
     /// Least attained service.
     Las,
-    /// The same, on the fastest type with room.
+    /// Least attained service, on the fastest type with room.
     LasAware,
     /// Max-min fairness of time.
     MaxMin,
@@ -88,7 +88,7 @@ pub enum AllocationPolicy {
     Partition,
     /// Max-min fairness between users, round by round.
     UserMaxMin,
-    /// Karma: the same with credits.
+    /// Karma: max-min fairness between users, with credits.
     Karma,
     /// Dominant resource fairness between users.
     Drf,
@@ -100,9 +100,11 @@ pub enum AllocationPolicy {
     Chronus,
     /// In an order, with GPUs' shares of processors and memory.
     Proportional,
-    /// The same order with best demands of these, who finds too little of these passed over.
+    /// In an order, with best demands of processors and memory; jobs that find too little of these
+    /// are passed over.
     SynergyGreedy,
-    /// Synergy: the same order with best demands where they fit, and never less than the share is worth.
+    /// Synergy: in an order, with best demands where they fit, and never less than the share is
+    /// worth.
     Synergy,
 }
 
@@ -131,7 +133,7 @@ impl AllocationPolicy {
         Self::SynergyGreedy,
         Self::Synergy,
     ];
-    /// Their names.
+    /// Names of the policies.
     pub const NAMES: [&'static str; 21] = [
         "fifo",
         "fifo_aware",
@@ -156,7 +158,7 @@ impl AllocationPolicy {
         "synergy",
     ];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         let at = Self::ALL.iter().position(|other| *other == self).unwrap_or_default();
         Self::NAMES.get(at).copied().unwrap_or_default()
@@ -172,27 +174,29 @@ impl AllocationPolicy {
         at.and_then(|at| Self::ALL.get(at).copied()).ok_or_else(unknown)
     }
 
-    /// Whether it knows how fast a job is on each type.
+    /// Whether the policy knows how fast a job is on each type.
     pub fn knows_types(self) -> bool {
         !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime) && !self.by_user()
     }
 
-    /// Whether it gives GPUs to users, and remembers them from round to round ([`super::user`]).
+    /// Whether the policy gives GPUs to users, and remembers them from round to round
+    /// ([`super::user`]).
     pub fn by_user(self) -> bool {
         matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma | Self::Drf)
     }
 
-    /// Whether it knows deadlines.
+    /// Whether the policy knows deadlines.
     pub fn by_deadline(self) -> bool {
         matches!(self, Self::Edf | Self::Genie | Self::Chronus)
     }
 
-    /// Whether it is about processors and memory ([`super::host`]).
+    /// Whether the policy divides processors and memory ([`super::host`]).
     pub fn by_host(self) -> bool {
         self == Self::Drf || self.by_host_order()
     }
 
-    /// Whether it lets jobs into rounds by the order that is [asked for](super::replay::RoundOptions::host_order).
+    /// Whether the policy lets jobs into rounds by the [requested
+    /// order](super::replay::RoundOptions::host_order).
     pub fn by_host_order(self) -> bool {
         matches!(self, Self::Proportional | Self::SynergyGreedy | Self::Synergy)
     }
@@ -206,17 +210,19 @@ impl AllocationPolicy {
         }
     }
 
-    /// Whether it changes how many GPUs a job has, so that bounds for the GPUs that were asked for do not hold for it.
+    /// Whether the policy changes how many GPUs a job has, so that bounds for the GPUs requested do
+    /// not hold for it.
     pub fn resizes(self) -> bool {
         self == Self::Genie
     }
 
-    /// Whether it remembers earlier rounds or goes by options of the replay, so that it decides in a [replay](mod@super::replay) alone.
+    /// Whether the policy remembers earlier rounds or goes by options of the replay, so that it
+    /// decides in a [replay](mod@super::replay) alone.
     pub fn remembers(self) -> bool {
         self.by_user() || self.by_host_order() || self == Self::Chronus
     }
 
-    /// Whether it gives shares of time, which may be kept for a while.
+    /// Whether the policy gives shares of time, which may be kept for a while.
     pub fn shares(self) -> bool {
         use AllocationPolicy as P;
         let fair = matches!(self, P::MaxMin | P::MaxMinAware | P::FinishTime | P::FinishTimeAware);
@@ -228,13 +234,13 @@ impl AllocationPolicy {
         self == Self::Partition
     }
 
-    /// Whether it decides anew every round, and not only when a job comes or ends.
+    /// Whether the policy decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
         matches!(self, Self::Las | Self::LasAware | Self::Edf) || self.remembers()
     }
 }
 
-/// What a policy says of the jobs that are there.
+/// Decision of a policy for the jobs that are there.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Allocated {
     /// Shares of time, which [rounds](super::rounds) bring about.
@@ -351,7 +357,8 @@ fn spread(active: &[ActiveJob<'_>], gpus: &[f64], pool: &[f64]) -> Levelled {
     Levelled { shares, ..Levelled::default() }
 }
 
-/// How long each job takes alone on its equal share at some speeds, seconds: what it made at the shares of its time, and the rest at the present one.
+/// Computes the time of each job alone on its equal share at some speeds, seconds: past steps at
+/// the past shares, and the rest at the present one.
 fn alone_s(active: &[ActiveJob<'_>], gpus: &[f64], speeds: &[f64]) -> Vec<f64> {
     let of = |((job, share), speed): ((&ActiveJob<'_>, f64), &f64)| (job.alone_steps + job.remaining / share) / speed;
     active.iter().zip(equal_shares(active, gpus)).zip(speeds).map(of).collect()
@@ -372,10 +379,10 @@ fn finish_time(active: &[ActiveJob<'_>], equal: &[f64], gpus: &[f64]) -> Result<
     let (mut low, mut high, mut ratio) = (floor, f64::INFINITY, shared.fold(0.0, f64::max).max(floor + 1e-9));
     let mut programmes = 0;
     for _ in 0..RATIO_STEPS {
-        let found = level_alone(&claims(active, &needs(ratio)), gpus)?;
-        programmes += found.programmes;
+        let result = level_alone(&claims(active, &needs(ratio)), gpus)?;
+        programmes += result.programmes;
         // What z allows: at most this by the allocation at hand, and no less than that by any.
-        let at = |since: &f64| since + (ratio - since) / found.level;
+        let at = |since: &f64| since + (ratio - since) / result.level;
         high = high.min(since.iter().map(at).fold(0.0, f64::max));
         low = low.max(since.iter().map(at).fold(f64::INFINITY, f64::min)).min(high);
         if high - low <= RATIO_GAP * high {
@@ -383,23 +390,23 @@ fn finish_time(active: &[ActiveJob<'_>], equal: &[f64], gpus: &[f64]) -> Result<
         }
         ratio = f64::midpoint(low.max(floor + 1e-9), high);
     }
-    let mut found = levelled(&claims(active, &needs(high.max(floor + 1e-9))), gpus)?;
-    found.programmes += programmes;
-    Ok(found)
+    let mut result = levelled(&claims(active, &needs(high.max(floor + 1e-9))), gpus)?;
+    result.programmes += programmes;
+    Ok(result)
 }
 
-/// Who comes first.
+/// Priority of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
-    /// Who runs, and then who was submitted first; nobody comes before one who does not fit.
+    /// Running jobs first, then by submission; nobody passes a job that does not fit.
     Running,
-    /// Who was submitted first; nobody comes before one who does not fit.
+    /// By submission; nobody passes a job that does not fit.
     Submitted,
-    /// Who has had least GPU time over its weight.
+    /// Least GPU time over weight first.
     LeastServed,
-    /// Who is due first.
+    /// Earliest deadline first.
     NearestDue,
-    /// Who is done first, alone on its fastest type.
+    /// Shortest remaining time first, alone on the fastest type.
     ShortestLeft,
 }
 
@@ -421,7 +428,7 @@ pub(super) fn in_order(
     room: &GangRoom,
 ) -> Vec<Option<usize>> {
     let mut open = room.open();
-    let mut found = vec![None; active.len()];
+    let mut result = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
     let left = |at: &usize| active.get(*at).map_or(0.0, |job| job.remaining / job.kind.fastest());
@@ -436,7 +443,7 @@ pub(super) fn in_order(
         First::ShortestLeft => order.sort_by(|a, b| left(a).total_cmp(&left(b)).then(a.cmp(b))),
     }
     for at in order {
-        let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
+        let (Some(job), Some(slot)) = (active.get(at), result.get_mut(at)) else { continue };
         let mut types = open.types(&job.kind.steps_per_s, known);
         // The type that it has comes first.
         types.sort_by_key(|other| known || job.on != Some(*other));
@@ -449,7 +456,7 @@ pub(super) fn in_order(
             }
         }
     }
-    found
+    result
 }
 
 #[cfg(test)]

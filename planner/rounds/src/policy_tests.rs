@@ -19,16 +19,16 @@ fn allocated(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> 
 fn shares(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Levelled {
     let all = |at: Option<usize>| (0..gpus.len()).map(|other| f64::from(u8::from(at == Some(other)))).collect();
     match allocated(policy, jobs, gpus) {
-        Allocated::Shares(found) => found,
+        Allocated::Shares(result) => result,
         Allocated::Gangs(_) => panic!("{policy:?} changes gangs"),
-        Allocated::Types(found) => Levelled { shares: found.into_iter().map(all).collect(), ..Levelled::default() },
+        Allocated::Types(result) => Levelled { shares: result.into_iter().map(all).collect(), ..Levelled::default() },
     }
 }
 
 /// The type of each job under a policy that gives one type each.
 fn types(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Vec<Option<usize>> {
-    let Allocated::Types(found) = allocated(policy, jobs, gpus) else { panic!("{policy:?} gives shares") };
-    found
+    let Allocated::Types(result) = allocated(policy, jobs, gpus) else { panic!("{policy:?} gives shares") };
+    result
 }
 
 fn worst_ratio(jobs: &[ActiveJob<'_>], gpus: &[f64], shares: &[Vec<f64>]) -> f64 {
@@ -77,8 +77,8 @@ fn who_knows_no_types_pours_one_pool() {
     let pool = |policy, jobs: &[ActiveJob<'_>]| -> Vec<f64> {
         shares(policy, jobs, &[1.0, 1.0]).shares.iter().map(|shares| shares.iter().sum()).collect()
     };
-    let near = |found: Vec<f64>, expected: [f64; 3]| {
-        assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9), "{found:?}");
+    let near = |result: Vec<f64>, expected: [f64; 3]| {
+        assert!(result.iter().zip(expected).all(|(result, expected)| (result - expected).abs() < 1e-9), "{result:?}");
     };
     // Two GPUs among three: 2/3 of a GPU each, which is a third of the time for the gang of two.
     near(pool(P::MaxMin, &jobs), [2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]);
@@ -93,8 +93,8 @@ fn who_knows_no_types_pours_one_pool() {
     near(pool(P::FinishTime, &jobs), [0.5, 0.25, 1.0]);
     // Unless it has made the steps of that time: then it is where the others are, and 1,000 steps take as long as theirs.
     jobs[2].alone_steps = 1e5;
-    let found = pool(P::FinishTime, &jobs);
-    assert!(found[2] < 0.7 && (found[0] + 2.0 * found[1] + found[2] - 2.0).abs() < 1e-9, "{found:?}");
+    let result = pool(P::FinishTime, &jobs);
+    assert!(result[2] < 0.7 && (result[0] + 2.0 * result[1] + result[2] - 2.0).abs() < 1e-9, "{result:?}");
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn makespan_of_two_jobs() {
     let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[1.0, 1.0])];
     let mut jobs = active(&kinds);
     jobs.iter_mut().for_each(|job| job.remaining = 100.0);
-    let found = shares(AllocationPolicy::Makespan, &jobs, &[1.0, 1.0]);
-    assert!((1.0 / found.level - 100.0).abs() < 1e-3, "{found:?}");
+    let result = shares(AllocationPolicy::Makespan, &jobs, &[1.0, 1.0]);
+    assert!((1.0 / result.level - 100.0).abs() < 1e-3, "{result:?}");
     // The rest goes where it is fast: all of the V100 to the first.
-    assert!(found.shares[0][0] > 0.999 && found.shares[1][1] > 0.999, "{found:?}");
+    assert!(result.shares[0][0] > 0.999 && result.shares[1][1] > 0.999, "{result:?}");
 }
 
 #[test]
@@ -144,12 +144,12 @@ fn many_jobs_in_parts_leave_no_gpu_and_nobody_behind() {
     }
     let gpus = [30.0, 30.0];
     for policy in [AllocationPolicy::MaxMinAware, AllocationPolicy::FinishTimeAware] {
-        let found = shares(policy, &jobs, &gpus);
+        let result = shares(policy, &jobs, &gpus);
         for (at, gpus) in gpus.iter().enumerate() {
-            let used: f64 = jobs.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
+            let used: f64 = jobs.iter().zip(&result.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
             assert!(used > 0.99 * gpus && used < gpus * (1.0 + 1e-6), "{policy:?}: {used}");
         }
-        let ratio = worst_ratio(&jobs, &gpus, &found.shares);
+        let ratio = worst_ratio(&jobs, &gpus, &result.shares);
         assert!(ratio < 1.01, "{policy:?}: {ratio}");
     }
 }
@@ -172,21 +172,21 @@ proptest! {
             if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.remembers() || policy.resizes() {
                 continue;
             }
-            let found = shares(policy, &active, &gpus);
-            prop_assert_eq!(found.shares.len(), active.len());
-            for shares in &found.shares {
+            let result = shares(policy, &active, &gpus);
+            prop_assert_eq!(result.shares.len(), active.len());
+            for shares in &result.shares {
                 prop_assert!(shares.iter().all(|share| *share >= 0.0) && shares.iter().sum::<f64>() <= 1.0 + 1e-6);
             }
             for (at, gpus) in gpus.iter().enumerate() {
-                let used: f64 = active.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
+                let used: f64 = active.iter().zip(&result.shares).map(|(job, shares)| job.gpus() * shares[at]).sum();
                 prop_assert!(used <= gpus * (1.0 + 1e-6), "{policy:?}: {used} of {gpus}");
             }
         }
         // Sharing incentive: nobody has less than with an equal share, and the worst finish-time ratio is no worse than with equal shares.
         let equal = equal_shares(&active, &gpus);
-        let found = shares(AllocationPolicy::MaxMinAware, &active, &gpus);
-        prop_assert!(found.level >= 1.0 - 1e-6, "{}", found.level);
-        for ((job, shares), equal) in active.iter().zip(&found.shares).zip(&equal) {
+        let result = shares(AllocationPolicy::MaxMinAware, &active, &gpus);
+        prop_assert!(result.level >= 1.0 - 1e-6, "{}", result.level);
+        for ((job, shares), equal) in active.iter().zip(&result.shares).zip(&equal) {
             let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
             prop_assert!(speed >= equal * job.kind.mean_speed(&gpus) * (1.0 - 1e-6));
         }
@@ -194,7 +194,7 @@ proptest! {
         let even: f64 = gpus.iter().sum();
         let even: Vec<Vec<f64>> = equal.iter().map(|share| gpus.iter().map(|gpus| share * gpus / even).collect()).collect();
         let worst = |shares: &[Vec<f64>]| worst_ratio(&active, &gpus, shares);
-        let (ratio, other) = (worst(&fair.shares), worst(&found.shares).min(worst(&even)));
+        let (ratio, other) = (worst(&fair.shares), worst(&result.shares).min(worst(&even)));
         prop_assert!(ratio <= other * 1.002, "{ratio} {other}");
     }
 }

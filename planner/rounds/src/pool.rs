@@ -41,21 +41,21 @@ pub fn in_words(pools: &[GpuPool]) -> String {
 /// If it is of another form, names a type twice, or holds a number that no fleet has.
 pub fn pools(text: &str) -> Result<Vec<GpuPool>> {
     let malformed = |remedy: &str| Error::malformed("list of GPU types", excerpt(text), remedy.to_owned());
-    let mut found: Vec<GpuPool> = Vec::new();
+    let mut result: Vec<GpuPool> = Vec::new();
     for part in text.split(',') {
         let (name, gpus) = part.split_once('=').ok_or_else(|| malformed("write v100=8,p100=8,k80=8"))?;
         let gpus = gpus.trim().parse().ok().filter(|gpus| (1..=MOST_GPUS).contains(gpus));
         let gpus = gpus.ok_or_else(|| malformed("write a whole number of GPUs behind each type, 1 to 100,000"))?;
         let name = name.trim();
-        if name.is_empty() || found.iter().any(|pool| pool.name == name) {
+        if name.is_empty() || result.iter().any(|pool| pool.name == name) {
             return Err(malformed("name each type once"));
         }
-        found.push(GpuPool { name: name.to_owned(), gpus });
+        result.push(GpuPool { name: name.to_owned(), gpus });
     }
-    if found.len() > MOST_TYPES {
+    if result.len() > MOST_TYPES {
         return Err(malformed("name at most 32 types"));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// A job type with its number of GPUs, and how fast that is.
@@ -75,7 +75,8 @@ impl JobKind {
         self.steps_per_s.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Its speed on the first type of the fleet on which it runs, steps a second: what one who knows no types knows.
+    /// Speed on the first type of the fleet on which the job runs, steps a second: all that a
+    /// policy without types knows.
     pub fn first_speed(&self) -> f64 {
         self.steps_per_s.iter().copied().find(|speed| *speed > 0.0).unwrap_or(0.0)
     }
@@ -105,7 +106,7 @@ impl TypedFleet {
     ///
     /// # Errors
     /// If a type is not in the rates, or nothing in them runs on the fleet.
-    pub fn of(pools: Vec<GpuPool>, rates: &[GangRate]) -> Result<Self> {
+    pub fn new(pools: Vec<GpuPool>, rates: &[GangRate]) -> Result<Self> {
         let mut known: Vec<&str> = rates.iter().map(|rate| rate.gpu.as_str()).collect();
         known.sort_unstable();
         known.dedup();
@@ -168,8 +169,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_fleet_is_read() {
-        let found = pools("v100=8, k80=4").unwrap();
-        assert_eq!((found[1].name.as_str(), found[1].gpus), ("k80", 4));
+        let result = pools("v100=8, k80=4").unwrap();
+        assert_eq!((result[1].name.as_str(), result[1].gpus), ("k80", 4));
         let told = |text: &str| pools(text).unwrap_err().to_string();
         assert!(told("v100").contains("write v100=8"));
         assert!(told("v100=0").contains("1 to 100,000"));
@@ -180,11 +181,11 @@ pub(super) mod tests {
     #[test]
     fn a_gang_larger_than_a_type_does_not_run_there() {
         let rates = [rate("v100", "a", 8, 4.0), rate("k80", "a", 8, 1.0), rate("k80", "a", 16, 2.0)];
-        let fleet = TypedFleet::of(pools("v100=8,k80=4").unwrap(), &rates).unwrap();
+        let fleet = TypedFleet::new(pools("v100=8,k80=4").unwrap(), &rates).unwrap();
         assert_eq!((fleet.kinds.len(), fleet.nowhere), (1, 1));
         assert_eq!(fleet.kinds[0].steps_per_s, [4.0, 0.0]);
-        let told = TypedFleet::of(pools("h100=8").unwrap(), &rates).unwrap_err().to_string();
+        let told = TypedFleet::new(pools("h100=8").unwrap(), &rates).unwrap_err().to_string();
         assert!(told.contains("name some of k80, v100"), "{told}");
-        assert!(TypedFleet::of(pools("k80=4").unwrap(), &rates).is_err());
+        assert!(TypedFleet::new(pools("k80=4").unwrap(), &rates).is_err());
     }
 }

@@ -29,7 +29,7 @@ const FAST: f64 = 1e5;
 /// How far below its optimum z may be in the second programme, a share.
 const SLACK: f64 = 1e-7;
 
-/// What a job asks of the programme.
+/// Claim of a job in the programme.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// GPUs of the gang.
@@ -46,7 +46,7 @@ impl Claim {
         self.speeds.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Its steps a second under an allocation.
+    /// Steps a second under an allocation.
     pub fn speed(&self, shares: &[f64]) -> f64 {
         self.speeds.iter().zip(shares).map(|(speed, share)| speed * share).sum()
     }
@@ -55,7 +55,7 @@ impl Claim {
 /// An allocation and its z.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Levelled {
-    /// Of each claim, the share of its time on each type.
+    /// By claim, the share of its time on each type.
     pub shares: Vec<Vec<f64>>,
     /// The least that a job has of its need.
     pub level: f64,
@@ -71,39 +71,41 @@ pub fn levelled(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
     levelled_in(claims, gpus, claims.len().div_ceil(PART), true)
 }
 
-/// The same without the second programme: some allocation with the greatest z, and what is left over is left.
+/// Computes an allocation with the greatest z, without the second programme: GPUs left over stay
+/// free.
 ///
 /// # Errors
-/// As [`levelled`].
+/// Errors of [`levelled`].
 pub fn level_alone(claims: &[Claim], gpus: &[f64]) -> Result<Levelled> {
     levelled_in(claims, gpus, claims.len().div_ceil(PART), false)
 }
 
-/// The same in so many parts, jobs by the GPU time that they need and GPUs of each type evenly, with the second programme if it `fills`.
+/// Computes the allocation in so many parts, jobs by the GPU time that they need and GPUs of each
+/// type evenly, with the second programme if it `fills`.
 ///
 /// # Errors
-/// As [`levelled`].
+/// Errors of [`levelled`].
 pub fn levelled_in(claims: &[Claim], gpus: &[f64], parts: usize, fills: bool) -> Result<Levelled> {
     if parts <= 1 {
         return whole(claims, gpus, fills);
     }
     let gpus: Vec<f64> = gpus.iter().map(|gpus| gpus / parts as f64).collect();
-    let mut found = Levelled { shares: vec![Vec::new(); claims.len()], level: f64::INFINITY, programmes: 0 };
+    let mut result = Levelled { shares: vec![Vec::new(); claims.len()], level: f64::INFINITY, programmes: 0 };
     for places in dealt(claims, parts) {
         let of: Vec<Claim> = places.iter().filter_map(|at| claims.get(*at).cloned()).collect();
         if of.is_empty() {
             continue;
         }
         let solved = whole(&of, &gpus, fills)?;
-        found.level = found.level.min(solved.level);
-        found.programmes += solved.programmes;
+        result.level = result.level.min(solved.level);
+        result.programmes += solved.programmes;
         for (at, shares) in places.into_iter().zip(solved.shares) {
-            if let Some(slot) = found.shares.get_mut(at) {
+            if let Some(slot) = result.shares.get_mut(at) {
                 *slot = shares;
             }
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Places of claims, in parts with about as much to do and at most so many claims as an even split has.
@@ -112,15 +114,15 @@ fn dealt(claims: &[Claim], parts: usize) -> Vec<Vec<usize>> {
     let load = |claim: &Claim| claim.gpus * claim.need / claim.fastest();
     let mut order: Vec<(f64, usize)> = claims.iter().map(load).enumerate().map(|(at, load)| (load, at)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let mut found: Vec<(f64, Vec<usize>)> = vec![(0.0, Vec::new()); parts];
+    let mut result: Vec<(f64, Vec<usize>)> = vec![(0.0, Vec::new()); parts];
     for (load, at) in order {
-        let open = found.iter_mut().filter(|(_, places)| places.len() < most);
+        let open = result.iter_mut().filter(|(_, places)| places.len() < most);
         if let Some((sum, places)) = open.min_by(|a, b| a.0.total_cmp(&b.0)) {
             *sum += load;
             places.push(at);
         }
     }
-    found.into_iter().map(|(_, places)| places).collect()
+    result.into_iter().map(|(_, places)| places).collect()
 }
 
 /// The least of what jobs could have of their needs alone: the unit in which programmes count.
@@ -237,8 +239,8 @@ pub fn dual(claims: &[Claim], gpus: &[f64], cap_time: bool) -> Result<(Vec<f64>,
     }
     rows.push(constraint!(worth == 1.0));
     let solution = solved(vars.minimise(objective.clone()), rows, "an allocation")?;
-    let found = prices.iter().map(|price| solution.value(*price).max(0.0)).collect();
-    Ok((found, solution.eval(objective) * unit))
+    let result = prices.iter().map(|price| solution.value(*price).max(0.0)).collect();
+    Ok((result, solution.eval(objective) * unit))
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ pub(in super::super) fn claim(gpus: f64, speeds: &[f64], need: f64) -> Claim {
 }
 
 /// Nothing over-allocated, and as much as is said.
-fn feasible(claims: &[Claim], gpus: &[f64], found: &Levelled) {
-    for (claim, shares) in claims.iter().zip(&found.shares) {
+fn feasible(claims: &[Claim], gpus: &[f64], result: &Levelled) {
+    for (claim, shares) in claims.iter().zip(&result.shares) {
         assert!(shares.iter().all(|share| *share >= 0.0) && shares.iter().sum::<f64>() <= 1.0 + 1e-6, "{shares:?}");
-        assert!(claim.speed(shares) >= found.level * claim.need * (1.0 - 1e-6));
+        assert!(claim.speed(shares) >= result.level * claim.need * (1.0 - 1e-6));
     }
     for (at, gpus) in gpus.iter().enumerate() {
-        let used: f64 = claims.iter().zip(&found.shares).map(|(claim, shares)| claim.gpus * shares[at]).sum();
+        let used: f64 = claims.iter().zip(&result.shares).map(|(claim, shares)| claim.gpus * shares[at]).sum();
         assert!(used <= gpus * (1.0 + 1e-6), "{used} of {gpus}");
     }
 }
@@ -23,11 +23,11 @@ fn feasible(claims: &[Claim], gpus: &[f64], found: &Levelled) {
 #[test]
 fn the_worked_example() {
     let claims = [claim(1.0, &[4.0, 1.0], 5.0 / 3.0), claim(1.0, &[2.0, 1.0], 1.0), claim(1.0, &[1.0, 1.0], 2.0 / 3.0)];
-    let found = levelled(&claims, &[1.0, 1.0]).unwrap();
-    feasible(&claims, &[1.0, 1.0], &found);
-    assert!((found.level - 1.2).abs() < 1e-6, "{found:?}");
+    let result = levelled(&claims, &[1.0, 1.0]).unwrap();
+    feasible(&claims, &[1.0, 1.0], &result);
+    assert!((result.level - 1.2).abs() < 1e-6, "{result:?}");
     let told = [[0.5, 0.0], [0.5, 0.2], [0.0, 0.8]];
-    for (shares, told) in found.shares.iter().zip(told) {
+    for (shares, told) in result.shares.iter().zip(told) {
         assert!(shares.iter().zip(told).all(|(share, told)| (share - told).abs() < 1e-5), "{shares:?}");
     }
     let (prices, bound) = dual(&claims, &[1.0, 1.0], true).unwrap();
@@ -81,10 +81,10 @@ proptest! {
             let speeds = if speeds.iter().all(|speed| *speed == 0.0) { vec![3.0, 0.0, 1.0] } else { speeds };
             claim(f64::from(1u32 << size), &speeds, *need)
         }).collect();
-        let found = levelled(&claims, &gpus).unwrap();
-        feasible(&claims, &gpus, &found);
+        let result = levelled(&claims, &gpus).unwrap();
+        feasible(&claims, &gpus, &result);
         let (_, bound) = dual(&claims, &gpus, true).unwrap();
-        prop_assert!((found.level - bound).abs() <= 1e-5 * bound, "{} {bound}", found.level);
+        prop_assert!((result.level - bound).abs() <= 1e-5 * bound, "{} {bound}", result.level);
         // Parts are worse or as good, and as feasible.
         let parts = levelled_in(&claims, &gpus, 3, true).unwrap();
         feasible(&claims, &gpus, &parts);
@@ -103,8 +103,8 @@ proptest! {
             claim(f64::from(sizes.1), &speeds[2..], needs.1),
         ];
         let gpus = [f64::from(gpus.0), f64::from(gpus.1)];
-        let (found, grid) = (levelled(&claims, &gpus).unwrap().level, by_grid(&claims, &gpus));
+        let (result, grid) = (levelled(&claims, &gpus).unwrap().level, by_grid(&claims, &gpus));
         // A step of the grid is a fortieth of each of two shares.
-        prop_assert!(grid <= found * (1.0 + 1e-6) && found <= grid + 2.0 / 40.0 * 8.0 / needs.0.min(needs.1), "{found} {grid}");
+        prop_assert!(grid <= result * (1.0 + 1e-6) && result <= grid + 2.0 / 40.0 * 8.0 / needs.0.min(needs.1), "{result} {grid}");
     }
 }

@@ -39,7 +39,8 @@ use tracecast_plan::{Error, Result};
 
 /// Most rounds of a replay.
 const MOST_ROUNDS: u64 = 10_000_000;
-/// What sums of floats leave over is no work: milliseconds, and a share of the whole run.
+/// Work that is none, but the rounding of sums of floats: milliseconds, and a share of the whole
+/// run.
 const LEFT_MS: f64 = 1e-6;
 const LEFT_SHARE: f64 = 1e-12;
 
@@ -48,7 +49,7 @@ const LEFT_SHARE: f64 = 1e-12;
 pub struct RoundOptions {
     /// Length of a round, milliseconds.
     pub round_ms: i64,
-    /// What a start on other GPUs costs, milliseconds.
+    /// Cost of a start on other GPUs, milliseconds.
     pub restart_ms: i64,
     /// Least time between two allocations of shares, milliseconds.
     pub reallocate_ms: i64,
@@ -86,26 +87,26 @@ pub struct Stint {
     pub at: usize,
     /// GPUs.
     pub gpus: u32,
-    /// From when on.
+    /// Begin, milliseconds.
     pub from_ms: i64,
-    /// Until when.
+    /// End, milliseconds.
     pub to_ms: i64,
     /// Steps made.
     pub steps: f64,
 }
 
-/// What came of jobs under a policy.
+/// Results of a replay under a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AllocationReplay {
-    /// When each job ended.
+    /// End of each job, milliseconds.
     pub ends_ms: Vec<i64>,
-    /// Its finish-time ratio.
+    /// Finish-time ratio of each job.
     pub ratios: Vec<f64>,
-    /// Who had what.
+    /// Stints of all jobs.
     pub stints: Vec<Stint>,
     /// GPU-milliseconds held of each type.
     pub held_ms: Vec<i64>,
-    /// What became of processors and memory, `None` if they do not count.
+    /// Use of processors and memory, `None` if they do not count.
     pub host: Option<HostTally>,
     /// Jobs that were admitted for their deadlines, by number; `None` under a policy that admits nobody.
     pub admitted: Option<BTreeSet<usize>>,
@@ -231,7 +232,7 @@ fn checked<'a>(
     Ok(kinds)
 }
 
-/// Whether a job says itself what it needs of processors and memory.
+/// Whether a job gives its needs of processors and memory itself.
 fn asks_exactly(job: &GangJob) -> bool {
     matches!(job.host, HostUse::Exactly(_))
 }
@@ -292,7 +293,7 @@ struct Course<'a> {
     owners: Vec<(usize, f64)>,
     asks: Vec<Option<JobAsks>>,
     room: GangRoom,
-    /// The same where GPUs alone count.
+    /// Room of the nodes where GPUs alone count.
     gpus_alone: GangRoom,
     decider: Decider<'a>,
     host: Option<HostRounds<'a>>,
@@ -300,7 +301,7 @@ struct Course<'a> {
     /// Jobs that are there and not done.
     active: Vec<usize>,
     state: Vec<Progress>,
-    /// What the policy said last, and when.
+    /// Last decision of the policy, and its time.
     allocated: Allocated,
     allocated_ms: i64,
     /// The equal share of each active job.
@@ -323,7 +324,7 @@ impl<'a> Course<'a> {
     ) -> Self {
         let (gpus, room) = (fleet.gpus(), fleet.room(options.per_node));
         let asks = jobs.iter().zip(&kinds);
-        let asks = asks.map(|(job, kind)| Some(JobAsks::of(fleet.host.as_ref()?, job.host, kind.gpus, &room)));
+        let asks = asks.map(|(job, kind)| Some(JobAsks::new(fleet.host.as_ref()?, job.host, kind.gpus, &room)));
         let begun = |job: &GangJob| Progress { remaining: job.steps, ..Progress::default() };
         Self {
             owners: owners(jobs),
@@ -377,7 +378,7 @@ impl<'a> Course<'a> {
 
     /// The equal share of each active job, after jobs came or ended.
     fn share_equally(&mut self) {
-        let of = |(job, weight): (&usize, f64)| ActiveJob { weight, ..ActiveJob::of(self.kinds[*job], 0.0) };
+        let of = |(job, weight): (&usize, f64)| ActiveJob { weight, ..ActiveJob::new(self.kinds[*job], 0.0) };
         let seen: Vec<ActiveJob<'a>> = self.active.iter().zip(weights(self.jobs, &self.active)).map(of).collect();
         self.equal = equal_shares(&seen, &self.gpus);
     }
@@ -430,10 +431,10 @@ impl<'a> Course<'a> {
 
     /// Which kind each active job runs as in the round that begins, and on which type.
     fn give(&mut self) -> Result<Vec<Option<(usize, usize)>>> {
-        let asked = |(job, at): (&usize, Option<usize>)| at.map(|at| (self.jobs[*job].kind, at));
+        let request = |(job, at): (&usize, Option<usize>)| at.map(|at| (self.jobs[*job].kind, at));
         let given: Vec<Option<(usize, usize)>> = match &self.allocated {
             Allocated::Gangs(gangs) => gangs.clone(),
-            Allocated::Types(types) => self.active.iter().zip(types.iter().copied()).map(asked).collect(),
+            Allocated::Types(types) => self.active.iter().zip(types.iter().copied()).map(request).collect(),
             Allocated::Shares(levelled) => {
                 let gang = |job: usize| Gang {
                     gpus: self.kinds[job].gpus,
@@ -458,7 +459,7 @@ impl<'a> Course<'a> {
                     self.usable = Some(runs.map(|(job, _)| job.gang.gpus).sum());
                 }
                 self.credit.count(&round, &given);
-                self.active.iter().zip(given).map(asked).collect()
+                self.active.iter().zip(given).map(request).collect()
             }
         };
         if given.iter().all(Option::is_none) && !self.decider.policy.may_idle() {
@@ -467,7 +468,8 @@ impl<'a> Course<'a> {
         Ok(given)
     }
 
-    /// What of processors and memory each active job holds in the round; nothing where they do not count.
+    /// Divides processors and memory between the active jobs of the round; empty where they do not
+    /// count.
     fn hold(&mut self, given: &[Option<(usize, usize)>]) -> Result<Vec<HostHeld>> {
         let Some(host) = &mut self.host else { return Ok(Vec::new()) };
         let of = |(job, gang): (&usize, &Option<(usize, usize)>)| InRound {
@@ -544,7 +546,7 @@ impl<'a> Course<'a> {
         ended
     }
 
-    /// What came of it.
+    /// Returns the results.
     fn end(self) -> AllocationReplay {
         let mut found = AllocationReplay { host: self.host.map(|host| host.tally), ..self.found };
         if let Some(leases) = self.decider.leases {
@@ -585,12 +587,12 @@ fn weights(jobs: &[GangJob], active: &[usize]) -> Vec<f64> {
 /// The user of each job, numbered in the order in which they come, and what it weighs: as much as its first job. Jobs without one are one user's.
 fn owners(jobs: &[GangJob]) -> Vec<(usize, f64)> {
     let mut known: BTreeMap<Option<&str>, (usize, f64)> = BTreeMap::new();
-    let mut found = Vec::with_capacity(jobs.len());
+    let mut result = Vec::with_capacity(jobs.len());
     for job in jobs {
         let next = known.len();
-        found.push(*known.entry(job.user.as_deref()).or_insert((next, job.weight)));
+        result.push(*known.entry(job.user.as_deref()).or_insert((next, job.weight)));
     }
-    found
+    result
 }
 
 /// Adds a stint, to the one before of the same job if it goes on on the same type.

@@ -29,7 +29,7 @@ fn fleet() -> TypedFleet {
             }
         }
     }
-    TypedFleet::of(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap()
+    TypedFleet::new(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap()
 }
 
 fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
@@ -38,28 +38,28 @@ fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
 
 #[test]
 fn a_job_begins_with_a_round_and_ends_to_the_second() {
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 2.0)]).unwrap();
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 2.0)]).unwrap();
     for policy in AllocationPolicy::ALL {
-        let found = replay(&fleet, &[job(0, 1_000, 1000.0)], policy, &SIX_MIN).unwrap();
-        assert_eq!(found.ends_ms, [860_000], "{policy:?}");
-        assert_eq!((found.held_ms[0], found.stints.len()), (500_000, 1));
+        let result = replay(&fleet, &[job(0, 1_000, 1000.0)], policy, &SIX_MIN).unwrap();
+        assert_eq!(result.ends_ms, [860_000], "{policy:?}");
+        assert_eq!((result.held_ms[0], result.stints.len()), (500_000, 1));
         // 859 s, where it takes 500 s alone.
-        assert!((found.ratios[0] - 859.0 / 500.0).abs() < 1e-9);
+        assert!((result.ratios[0] - 859.0 / 500.0).abs() < 1e-9);
     }
 }
 
 #[test]
 fn two_jobs_in_turns_and_what_a_restart_costs() {
     // Each needs 720 s, two rounds, of the one GPU. By shares of a half they go in turns.
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
     let jobs = [job(0, 0, 720.0), job(0, 0, 720.0)];
     let ends = |policy, options: &RoundOptions| replay(&fleet, &jobs, policy, options).unwrap().ends_ms;
     assert_eq!(ends(AllocationPolicy::Fifo, &SIX_MIN), [720_000, 1_440_000]);
     assert_eq!(ends(AllocationPolicy::MaxMin, &SIX_MIN), [1_080_000, 1_440_000]);
     // With 60 s for a restart the first makes 660 s in its two rounds and needs a third: a 0-6, b 6-12, a 12-18 (300), b 18-24 (300), a 24-30 (60 + 60).
     let slow = RoundOptions { restart_ms: 60_000, ..SIX_MIN };
-    let found = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &slow).unwrap();
-    assert_eq!((found.ends_ms, found.restarts), (vec![1_560_000, 1_920_000], 4));
+    let result = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &slow).unwrap();
+    assert_eq!((result.ends_ms, result.restarts), (vec![1_560_000, 1_920_000], 4));
     assert_eq!(ends(AllocationPolicy::Fifo, &slow), [720_000, 1_440_000]);
     let never = RoundOptions { restart_ms: 360_000, ..SIX_MIN };
     assert!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &never).is_err());
@@ -68,7 +68,7 @@ fn two_jobs_in_turns_and_what_a_restart_costs() {
 #[test]
 fn an_allocation_is_kept_for_as_long_as_is_asked() {
     // Rounds of 6 min on one GPU. a needs 6 min, b and c half an hour; d, of the same length, comes after the first round.
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
     let jobs = [job(0, 0, 360.0), job(0, 0, 1800.0), job(0, 0, 1800.0), job(0, 300_000, 1800.0)];
     let of = |reallocate_ms: i64| {
         let options = RoundOptions { reallocate_ms, ..SIX_MIN };
@@ -77,7 +77,7 @@ fn an_allocation_is_kept_for_as_long_as_is_asked() {
     let (anew, kept) = (of(0), of(36 * 60_000));
     // At once when a ends and d comes, after b and c end, and none when nobody is left; kept: at 0, at 36 min, when b has ended or is about to, and at 72 min.
     assert_eq!((anew.allocations, kept.allocations), (4, 3));
-    let began = |found: &AllocationReplay| found.stints.iter().find(|stint| stint.job == 3).unwrap().from_ms;
+    let began = |result: &AllocationReplay| result.stints.iter().find(|stint| stint.job == 3).unwrap().from_ms;
     // Until then d has no share, and waits for as long as others have one.
     assert_eq!(began(&anew), 18 * 60_000);
     assert!(began(&kept) >= 36 * 60_000);
@@ -91,58 +91,58 @@ fn an_allocation_is_kept_for_as_long_as_is_asked() {
 
 #[test]
 fn jobs_of_a_user_divide_a_weight() {
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
     let mut jobs = vec![job(0, 0, 36_000.0); 3];
     jobs[1].user = Some("u".into());
     jobs[2].user = Some("u".into());
-    let found = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &SIX_MIN).unwrap();
+    let result = replay(&fleet, &jobs, AllocationPolicy::MaxMin, &SIX_MIN).unwrap();
     // Half of the time is the first's, so it ends after about 200 rounds; the others share the rest.
-    assert!((found.ends_ms[0] - 72_000_000).abs() <= 2 * 360_000, "{:?}", found.ends_ms);
+    assert!((result.ends_ms[0] - 72_000_000).abs() <= 2 * 360_000, "{:?}", result.ends_ms);
 }
 
 #[test]
 fn types_decide_where_jobs_run() {
     // a is eight times as fast on the V100 as on the K80, b twice.
-    let fleet = TypedFleet::of(
+    let fleet = TypedFleet::new(
         pools("v100=1,k80=1").unwrap(),
         &[rate("v100", "a", 1, 8.0), rate("k80", "a", 1, 1.0), rate("v100", "b", 1, 3.0), rate("k80", "b", 1, 1.5)],
     )
     .unwrap();
     let jobs = [job(1, 0, 1.5 * 3600.0), job(0, 0, 8.0 * 3600.0)];
-    let found = replay(&fleet, &jobs, AllocationPolicy::Makespan, &SIX_MIN).unwrap();
+    let result = replay(&fleet, &jobs, AllocationPolicy::Makespan, &SIX_MIN).unwrap();
     // Apart, b on the K80 and a on the V100, both end after an hour. Blindly in order, b has the V100, and a eight hours of the K80.
-    assert_eq!(found.ends_ms, [3_600_000, 3_600_000]);
+    assert_eq!(result.ends_ms, [3_600_000, 3_600_000]);
     assert_eq!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &SIX_MIN).unwrap().ends_ms, [1_800_000, 28_800_000]);
 }
 
 #[test]
 fn deadlines_and_who_is_admitted() {
     // One GPU, rounds of 6 min, leases of one round. a runs an hour and has time; b, c and d come with it, run half an hour and are due after 66 min: two of them can be in time.
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
     let due = |steps: f64, due_ms: Option<i64>| GangJob { due_ms, ..job(0, 0, steps) };
     let short = due(1800.0, Some(3_960_000));
     let jobs = [due(3600.0, None), short.clone(), short.clone(), short];
     let options = RoundOptions { lease_rounds: 1, ..SIX_MIN };
-    let found = replay(&fleet, &jobs, AllocationPolicy::Chronus, &options).unwrap();
-    assert_eq!(found.admitted, Some(BTreeSet::from([1, 2])));
-    assert!(found.ends_ms[1..3].iter().all(|end| *end <= 3_960_000), "{:?}", found.ends_ms);
+    let result = replay(&fleet, &jobs, AllocationPolicy::Chronus, &options).unwrap();
+    assert_eq!(result.admitted, Some(BTreeSet::from([1, 2])));
+    assert!(result.ends_ms[1..3].iter().all(|end| *end <= 3_960_000), "{:?}", result.ends_ms);
     // The first has what is left over of the first 66 min, and goes on before the third, which came after it.
-    assert_eq!((found.ends_ms[0], found.ends_ms[3]), (7_200_000, 9_000_000));
+    assert_eq!((result.ends_ms[0], result.ends_ms[3]), (7_200_000, 9_000_000));
     // By deadlines alone two are in time as well, and the third, once late, comes after the first.
-    let found = replay(&fleet, &jobs, AllocationPolicy::Edf, &SIX_MIN).unwrap();
-    assert_eq!((found.ends_ms, found.admitted), (vec![7_560_000, 1_800_000, 3_600_000, 9_000_000], None));
+    let result = replay(&fleet, &jobs, AllocationPolicy::Edf, &SIX_MIN).unwrap();
+    assert_eq!((result.ends_ms, result.admitted), (vec![7_560_000, 1_800_000, 3_600_000, 9_000_000], None));
 }
 
 #[test]
 fn genie_takes_as_many_gpus_as_a_deadline_needs() {
     // 3,600 steps at 1 a second on one GPU, which it asks for, and 1.8 on two. With 35 min it needs both, and ends after 2,000 s; with an hour one is enough.
     let rates = [rate("v100", "a", 1, 1.0), rate("v100", "a", 2, 1.8)];
-    let fleet = TypedFleet::of(pools("v100=2").unwrap(), &rates).unwrap();
+    let fleet = TypedFleet::new(pools("v100=2").unwrap(), &rates).unwrap();
     let one = fleet.kind("a", 1).unwrap();
     let of = |due_ms: i64, options: &RoundOptions| {
         let jobs = [GangJob { due_ms: Some(due_ms), ..job(one, 0, 3600.0) }];
-        let found = replay(&fleet, &jobs, AllocationPolicy::Genie, options).unwrap();
-        (found.ends_ms[0], found.held_ms[0], found.stints.len())
+        let result = replay(&fleet, &jobs, AllocationPolicy::Genie, options).unwrap();
+        (result.ends_ms[0], result.held_ms[0], result.stints.len())
     };
     assert_eq!(of(2_100_000, &SIX_MIN), (2_000_000, 4_000_000, 1));
     assert_eq!(of(3_600_000, &SIX_MIN), (3_600_000, 3_600_000, 1));
@@ -154,19 +154,19 @@ fn genie_takes_as_many_gpus_as_a_deadline_needs() {
         ]
     };
     let slow = RoundOptions { restart_ms: 60_000, ..SIX_MIN };
-    let found = replay(&fleet, &jobs(3_600_000), AllocationPolicy::Genie, &slow).unwrap();
-    assert_eq!((found.ends_ms, found.restarts), (vec![3_600_000, 1_860_000], 0));
+    let result = replay(&fleet, &jobs(3_600_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((result.ends_ms, result.restarts), (vec![3_600_000, 1_860_000], 0));
     // With 35 min the first can wait for less time than the second all along, so it keeps both.
-    let found = replay(&fleet, &jobs(2_100_000), AllocationPolicy::Genie, &slow).unwrap();
-    assert_eq!((found.ends_ms[0], found.restarts), (2_000_000, 0));
+    let result = replay(&fleet, &jobs(2_100_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((result.ends_ms[0], result.restarts), (2_000_000, 0));
 }
 
 #[test]
 fn what_floats_leave_over_is_no_round() {
     // 2,520 steps at 0.7 a second are 3,600 s, ten rounds; ten times 252 falls short of 2,520 by 5.7e-14.
-    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 0.7)]).unwrap();
-    let found = replay(&fleet, &[job(0, 0, 2520.0)], AllocationPolicy::MaxMinAware, &SIX_MIN).unwrap();
-    assert_eq!(found.ends_ms, [3_600_000]);
+    let fleet = TypedFleet::new(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 0.7)]).unwrap();
+    let result = replay(&fleet, &[job(0, 0, 2520.0)], AllocationPolicy::MaxMinAware, &SIX_MIN).unwrap();
+    assert_eq!(result.ends_ms, [3_600_000]);
     let told = replay(&fleet, &[job(0, 0, 1e18)], AllocationPolicy::Fifo, &SIX_MIN).unwrap_err().to_string();
     assert!(told.contains("job `j` would take the replay beyond"), "{told}");
 }
@@ -175,26 +175,26 @@ fn what_floats_leave_over_is_no_round() {
 fn fifo_moves_nobody_on_nodes() {
     // Eight GPUs on two nodes hold two gangs of three and not the gang of two beside them: it waits until both are done.
     let rates = [rate("v100", "a", 3, 1.0), rate("v100", "a", 2, 1.0)];
-    let fleet = TypedFleet::of(pools("v100=8").unwrap(), &rates).unwrap();
+    let fleet = TypedFleet::new(pools("v100=8").unwrap(), &rates).unwrap();
     let (two, three) = (fleet.kind("a", 2).unwrap(), fleet.kind("a", 3).unwrap());
     let jobs = [job(three, 0, 7200.0), job(three, 0, 7200.0), job(three, 0, 3600.0), job(two, 0, 3600.0)];
     let nodes = RoundOptions { per_node: Some(4), ..SIX_MIN };
     for policy in [AllocationPolicy::Fifo, AllocationPolicy::FifoAware] {
-        let found = replay(&fleet, &jobs, policy, &nodes).unwrap();
-        assert_eq!((found.restarts, found.stints.len()), (0, 4), "{policy:?}");
+        let result = replay(&fleet, &jobs, policy, &nodes).unwrap();
+        assert_eq!((result.restarts, result.stints.len()), (0, 4), "{policy:?}");
         // Then the third gang has a node, and the two the other.
-        assert_eq!(found.ends_ms, [7_200_000, 7_200_000, 10_800_000, 10_800_000], "{policy:?}");
+        assert_eq!(result.ends_ms, [7_200_000, 7_200_000, 10_800_000, 10_800_000], "{policy:?}");
     }
 }
 
-fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options: &RoundOptions) {
+fn check(fleet: &TypedFleet, jobs: &[GangJob], result: &AllocationReplay, options: &RoundOptions) {
     for (number, job) in jobs.iter().enumerate() {
-        let of: Vec<&Stint> = found.stints.iter().filter(|stint| stint.job == number).collect();
+        let of: Vec<&Stint> = result.stints.iter().filter(|stint| stint.job == number).collect();
         let steps: f64 = of.iter().map(|stint| stint.steps).sum();
         assert!((steps - job.steps).abs() <= 1e-6 * job.steps, "{steps} of {}", job.steps);
         assert!(of.windows(2).all(|two| two[0].to_ms <= two[1].from_ms));
-        assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms && stint.to_ms <= found.ends_ms[number]));
-        assert_eq!(of.last().unwrap().to_ms, found.ends_ms[number]);
+        assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms && stint.to_ms <= result.ends_ms[number]));
+        assert_eq!(of.last().unwrap().to_ms, result.ends_ms[number]);
         for stint in &of {
             let kind = &fleet.kinds[fleet.kind(&fleet.kinds[job.kind].job, stint.gpus).unwrap()];
             let most = kind.steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
@@ -203,7 +203,7 @@ fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options
     }
     // At the beginning of each stint its type has no more GPUs held than there are.
     for (at, pool) in fleet.pools.iter().enumerate() {
-        let on: Vec<&Stint> = found.stints.iter().filter(|stint| stint.at == at).collect();
+        let on: Vec<&Stint> = result.stints.iter().filter(|stint| stint.at == at).collect();
         let gpus = |stint: &Stint| stint.gpus;
         for moment in on.iter().map(|stint| stint.from_ms) {
             let held: u32 =
@@ -211,7 +211,7 @@ fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options
             assert!(held <= pool.gpus, "{held} of {}", pool.gpus);
         }
         let held: i64 = on.iter().map(|stint| i64::from(gpus(stint)) * (stint.to_ms - stint.from_ms)).sum();
-        assert_eq!(held, found.held_ms[at]);
+        assert_eq!(held, result.held_ms[at]);
     }
 }
 
@@ -231,8 +231,8 @@ proptest! {
             if policy == AllocationPolicy::Allox && jobs.iter().any(|job| fleet.kinds[job.kind].gpus > 1) {
                 continue;
             }
-            let found = replay(&fleet, &jobs, policy, &options).unwrap();
-            check(&fleet, &jobs, &found, &options);
+            let result = replay(&fleet, &jobs, policy, &options).unwrap();
+            check(&fleet, &jobs, &result, &options);
         }
     }
 
@@ -251,9 +251,9 @@ proptest! {
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
             let before = |jobs: &[GangJob]| {
                 let options = RoundOptions { reallocate_ms: kept, ..SIX_MIN };
-                let found = replay(&fleet, jobs, policy, &options).unwrap();
+                let result = replay(&fleet, jobs, policy, &options).unwrap();
                 let mut begun: Vec<(usize, usize, i64)> =
-                    found.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
+                    result.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
                 begun.sort_unstable();
                 begun
             };

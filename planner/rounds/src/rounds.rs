@@ -28,17 +28,17 @@ const LEAST_SHARE: f64 = 1e-6;
 /// A job that may have a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundJob<'a> {
-    /// Its number, in order of submission.
+    /// Number of the job, in order of submission.
     pub job: usize,
     /// GPUs of the gang, and what it needs of nodes.
     pub gang: Gang,
     /// Steps a second on each type, 0 where it does not run.
     pub speeds: &'a [f64],
-    /// Its share of each type.
+    /// Shares of time on each type.
     pub shares: &'a [f64],
 }
 
-/// What jobs have had, by job and type.
+/// Rounds that jobs have had, by job and type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Credit {
     had: Vec<Vec<u32>>,
@@ -99,19 +99,19 @@ pub fn choose(jobs: &[RoundJob<'_>], credit: &Credit, room: &GangRoom, knows_typ
 
 /// The types in the order in which they are served.
 fn types_in_turn(jobs: &[RoundJob<'_>], credit: &Credit, types: usize, knows_types: bool) -> Vec<usize> {
-    let mut found: Vec<usize> = (0..types).collect();
+    let mut result: Vec<usize> = (0..types).collect();
     if knows_types {
         let part = |job: &RoundJob<'_>, at: usize| {
             let fastest = job.speeds.iter().copied().fold(0.0, f64::max);
             job.speeds.get(at).map_or(0.0, |speed| speed / fastest)
         };
-        let speeds: Vec<f64> = found.iter().map(|at| jobs.iter().map(|job| part(job, *at)).sum()).collect();
+        let speeds: Vec<f64> = result.iter().map(|at| jobs.iter().map(|job| part(job, *at)).sum()).collect();
         let speed = |at: &usize| speeds.get(*at).copied().unwrap_or(0.0);
-        found.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
+        result.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     } else if types > 0 {
-        found.rotate_left(credit.rounds % types);
+        result.rotate_left(credit.rounds % types);
     }
-    found
+    result
 }
 
 /// Places of the jobs that run on a type, in the order in which they are served there.
@@ -122,12 +122,12 @@ fn jobs_in_turn(jobs: &[RoundJob<'_>], credit: &Credit, at: usize) -> Vec<usize>
         let priority = share / (f64::from(credit.had(job.job, at)) + 0.5);
         Some(([priority, credit.deficit(job.job, at), share], place))
     };
-    let mut found: Vec<([f64; 3], usize)> = jobs.iter().enumerate().filter_map(of).collect();
+    let mut result: Vec<([f64; 3], usize)> = jobs.iter().enumerate().filter_map(of).collect();
     let first = |a: &[f64; 3], b: &[f64; 3]| {
         b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     };
-    found.sort_by(|(a, _), (b, _)| first(a, b));
-    found.into_iter().map(|(_, place)| place).collect()
+    result.sort_by(|(a, _), (b, _)| first(a, b));
+    result.into_iter().map(|(_, place)| place).collect()
 }
 
 #[cfg(test)]

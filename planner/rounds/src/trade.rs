@@ -94,9 +94,9 @@ mod tests {
     fn the_worked_example() {
         let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[2.0, 1.0]), kind(1, &[1.0, 1.0])];
         let jobs = active(&kinds);
-        let found = traded(&jobs, &[1.0, 1.0]);
+        let result = traded(&jobs, &[1.0, 1.0]);
         let told = [2.0, 1.0976, 0.9024];
-        for ((job, shares), told) in jobs.iter().zip(&found).zip(told) {
+        for ((job, shares), told) in jobs.iter().zip(&result).zip(told) {
             assert!((speed(job, shares) - told).abs() < 1e-4, "{shares:?}");
         }
     }
@@ -110,15 +110,15 @@ mod tests {
             let kinds: Vec<_> = jobs.iter().map(|(size, speeds)| kind(1 << size, speeds)).collect();
             let jobs = active(&kinds);
             let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
-            let found = traded(&jobs, &gpus);
+            let result = traded(&jobs, &gpus);
             let all: f64 = gpus.iter().sum();
-            for ((job, shares), equal) in jobs.iter().zip(&found).zip(equal_shares(&jobs, &gpus)) {
+            for ((job, shares), equal) in jobs.iter().zip(&result).zip(equal_shares(&jobs, &gpus)) {
                 let before: Vec<f64> = gpus.iter().map(|gpus| equal * gpus / all).collect();
                 prop_assert!(speed(job, shares) >= speed(job, &before) * (1.0 - 1e-9));
                 prop_assert!(shares.iter().sum::<f64>() <= 1.0 + 1e-9);
             }
             for (at, gpus) in gpus.iter().enumerate() {
-                let used: f64 = jobs.iter().zip(&found).map(|(job, shares)| job.gpus() * shares[at]).sum();
+                let used: f64 = jobs.iter().zip(&result).map(|(job, shares)| job.gpus() * shares[at]).sum();
                 prop_assert!(used <= gpus * (1.0 + 1e-9));
             }
         }

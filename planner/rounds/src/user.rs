@@ -29,7 +29,7 @@ use super::room::GangRoom;
 /// A balance up to this is none: what sums of floats leave over.
 const LEAST_BALANCE: f64 = 1e-6;
 
-/// What is remembered of users from round to round.
+/// State of users from round to round.
 #[derive(Debug, Clone)]
 pub struct UserShares {
     policy: AllocationPolicy,
@@ -74,12 +74,12 @@ impl UserShares {
         self.gangs(active, room)
     }
 
-    /// Whole gangs by balances.
+    /// Makes whole gangs by balances.
     fn gangs(&mut self, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
         let mut open = room.open();
-        let mut found = vec![None; active.len()];
+        let mut result = vec![None; active.len()];
         let mut put = |at: usize| {
-            let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { return false };
+            let (Some(job), Some(slot)) = (active.get(at), result.get_mut(at)) else { return false };
             let mut types = open.types(&job.kind.steps_per_s, false);
             types.sort_by_key(|other| job.on != Some(*other));
             *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, false)));
@@ -114,7 +114,7 @@ impl UserShares {
                 put(at);
             });
         }
-        found
+        result
     }
 }
 

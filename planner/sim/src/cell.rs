@@ -98,9 +98,9 @@ struct Bound {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PieceInCell {
     cell: Aligned,
-    /// What of the cell is its own.
+    /// Part of the cell that the piece holds.
     block: Aligned,
-    /// Its GPUs.
+    /// GPUs of the piece.
     pub(crate) gpus: u64,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Those of a pool with these nodes; none is bound.
+    /// Takes the cells of a pool with these nodes; none is bound.
     pub(crate) fn new(vcs: &[Vc], nodes: &Nodes) -> Self {
         Self {
             whole: nodes.most(),
@@ -239,16 +239,16 @@ impl Look<'_> {
         let unbound = self.own.iter().find(|(cell, count)| {
             *cell >= needs && self.bound.iter().filter(|bound| bound.to.size == *cell).count() < *count as usize
         });
-        let mut found = self.inside(needs);
+        let mut result = self.inside(needs);
         if let Some((cell, _)) = unbound
-            && found.is_none_or(|(home, ..)| home > *cell)
+            && result.is_none_or(|(home, ..)| home > *cell)
         {
             let to = self.open(*cell)?;
             self.fresh.push(to);
             self.bound.push(Bound { to, used: 0 });
-            found = self.inside(needs);
+            result = self.inside(needs);
         }
-        let (.., position, at) = found?;
+        let (.., position, at) = result?;
         let bound = self.bound.get_mut(at)?;
         let own = Aligned { position, size: needs, ..bound.to };
         bound.used |= own.bits();

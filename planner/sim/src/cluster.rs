@@ -1,4 +1,4 @@
-//! Where jobs run: pools of nodes, and the VCs that queue for them.
+//! Clusters: pools of nodes, and the VCs that queue for them.
 //!
 //! A pool is a set of nodes with one queue. Most clusters give every VC a pool of its own; several VCs on one pool share its
 //! nodes, perhaps within quotas. The nodes of a pool come in groups of equal nodes, and a group's size may change over time.
@@ -21,7 +21,7 @@ pub const MAX_GPUS_PER_NODE: u32 = 64;
 pub struct Group {
     /// GPUs on each.
     pub gpus_per_node: u32,
-    /// Their type, an index into [`Cluster::gpu_types`].
+    /// GPU type, an index into [`Cluster::gpu_types`].
     pub gpu_type: Option<u16>,
     /// Processors and memory of each.
     pub host: HostRoom,
@@ -35,7 +35,7 @@ impl Group {
         Self { gpus_per_node, gpu_type: None, host: HostRoom::default(), sizes: vec![(0, nodes)] }
     }
 
-    /// Its nodes at a moment.
+    /// Returns the number of nodes at a moment.
     pub fn nodes_at(&self, now: i64) -> u32 {
         value_at(&self.sizes, now).unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl Group {
 /// Nodes with one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pool {
-    /// Its groups; nodes are numbered group by group.
+    /// Groups of the pool; nodes are numbered group by group.
     pub groups: Vec<Group>,
 }
 
@@ -95,10 +95,10 @@ impl Pool {
                 return wrong(format!("VC {}: its cells are not in order of their size", vc.name));
             }
         }
-        let (asked, there) = (with.iter().map(|vc| vc.cell_gpus()).sum::<u64>(), self.fewest_gpus());
-        if asked > there {
+        let (request, there) = (with.iter().map(|vc| vc.cell_gpus()).sum::<u64>(), self.fewest_gpus());
+        if request > there {
             return wrong(format!(
-                "the cells that VCs are guaranteed ({names}) have {asked} GPUs in all, and their pool has {there} when it is smallest; guarantee fewer"
+                "the cells that VCs are guaranteed ({names}) have {request} GPUs in all, and their pool has {there} when it is smallest; guarantee fewer"
             ));
         }
         Ok(())
@@ -108,9 +108,9 @@ impl Pool {
 /// A virtual cluster, partition or queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vc {
-    /// Its name.
+    /// Name of the VC.
     pub name: String,
-    /// Its pool, an index into [`Cluster::pools`].
+    /// Pool, an index into [`Cluster::pools`].
     pub pool: u16,
     /// GPUs it may use at once, in thousandths: (from, amount), in order of time; the first holds from the beginning. Empty if
     /// only the pool bounds it.
@@ -133,7 +133,7 @@ impl Vc {
         }
     }
 
-    /// Its guarantee at a moment, thousandths of GPUs; 0 without one.
+    /// Returns the guarantee at a moment, thousandths of GPUs; 0 without one.
     pub fn guarantee_at(&self, now: i64) -> u64 {
         amount_at(&self.guarantee_milli, now)
     }
@@ -144,12 +144,12 @@ impl Vc {
     }
 }
 
-/// What of amounts in order of time, the first of which holds from the beginning, holds at a moment; 0 without any.
+/// Value of a step function at `now`, its first value holding from the beginning; 0 if empty.
 pub fn amount_at(amounts: &[(i64, u64)], now: i64) -> u64 {
     value_at(amounts, now).unwrap_or(0)
 }
 
-/// What of values in order of time, the first of which holds from the beginning, holds at a moment; `None` without any.
+/// Value of a step function at `now`, its first value holding from the beginning; `None` if empty.
 pub fn value_at<T: Copy>(values: &[(i64, T)], now: i64) -> Option<T> {
     let current = values.partition_point(|(from, _)| *from <= now).saturating_sub(1);
     values.get(current).map(|(_, value)| *value)
@@ -160,13 +160,13 @@ pub fn value_at<T: Copy>(values: &[(i64, T)], now: i64) -> Option<T> {
 pub struct Outage {
     /// The node, numbered over all pools in order.
     pub node: u32,
-    /// When it fails, milliseconds.
+    /// Moment of the failure, milliseconds.
     pub from_ms: i64,
-    /// When it is back, milliseconds.
+    /// Moment of the repair, milliseconds.
     pub to_ms: i64,
 }
 
-/// Where jobs run.
+/// Pools, VCs and rules that jobs run under.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cluster {
     /// Pools. The nodes are numbered over all pools, in order.
@@ -175,7 +175,7 @@ pub struct Cluster {
     pub vcs: Vec<Vc>,
     /// Names of GPU types, the same as the workload's.
     pub gpu_types: Vec<String>,
-    /// When nodes fail.
+    /// Outages of nodes.
     pub outages: Vec<Outage>,
     /// Quotas of its VCs in cohorts, which hold under [`Scan::Kueue`](super::Scan::Kueue).
     pub cohorts: Option<Cohorts>,
@@ -190,7 +190,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Every VC on nodes of its own: (name, nodes, GPUs per node).
+    /// Builds a cluster with private nodes for every VC: (name, nodes, GPUs per node).
     pub fn of_vcs(vcs: &[(&str, u32, u32)]) -> Self {
         let mut cluster = Self::default();
         for (at, (name, nodes, gpus_per_node)) in (0u16..).zip(vcs) {
@@ -200,7 +200,12 @@ impl Cluster {
         cluster
     }
 
-    /// Whether a VC has the nodes that it queues for to itself.
+    /// The name of the VC at a position; empty where there is none.
+    pub fn vc_name(&self, vc: usize) -> String {
+        self.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone())
+    }
+
+    /// Whether a VC shares the nodes of its pool with no other.
     pub fn is_alone(&self, vc: &Vc) -> bool {
         self.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1
     }
@@ -221,7 +226,7 @@ impl Cluster {
         self.vcs.iter().find(|vc| !vc.guarantee_cells.is_empty())
     }
 
-    /// The same where nobody is guaranteed cells.
+    /// Returns the cluster without guaranteed cells.
     #[must_use]
     pub fn without_cells(&self) -> Self {
         let mut cluster = self.clone();
@@ -251,7 +256,8 @@ impl Cluster {
         self.largest_within(i64::MIN, i64::MAX)
     }
 
-    /// The same from one moment to another, milliseconds: sizes that were over before, and those that come after, are not counted.
+    /// Returns the nodes and GPUs when there are the most GPUs from one moment to another,
+    /// milliseconds: sizes that were over before, and those that come after, are not counted.
     pub fn largest_within(&self, from_ms: i64, to_ms: i64) -> (u64, u64) {
         // (when, change of nodes, change of GPUs)
         let mut changes: Vec<(i64, i64, i64)> = Vec::new();
@@ -292,10 +298,10 @@ impl Cluster {
             return wrong("which are of whole GPUs, and jobs ask for parts; guarantee it GPUs (guaranteed_gpus)");
         }
         if workload.has_requests() {
-            return wrong("which lie on a node, and jobs ask for blocks or racks; use --topology none");
+            return wrong("which lie on a node, and jobs ask for blocks or racks; use --site topology=none");
         }
         if self.counts_hosts(workload) {
-            return wrong("which count GPUs alone; leave processors and memory out (--hosts none)");
+            return wrong("which count GPUs alone; leave processors and memory out (--site hosts=none)");
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ pub enum Divided<'a> {
 }
 
 impl<'a> Divided<'a> {
-    /// Those of a cluster that hold under a scan.
+    /// Takes the queues of a cluster that hold under a scan.
     pub(crate) fn under(cluster: &'a Cluster, scan: Scan) -> Option<Self> {
         match scan {
             Scan::Kai => cluster.kai.as_ref().map(|tree| Self::Kai(Box::new(KaiState::new(tree)))),
@@ -37,12 +37,12 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// Those of a cluster that has one kind at most.
-    pub fn of(cluster: &'a Cluster) -> Option<Self> {
+    /// Takes the queues of a cluster, which has KAI's or Volcano's or none.
+    pub fn new(cluster: &'a Cluster) -> Option<Self> {
         Self::under(cluster, Scan::Kai).or_else(|| Self::under(cluster, Scan::Volcano))
     }
 
-    /// Which queue lies above which.
+    /// Returns the tree of queues.
     pub fn forest(&self) -> &'a Forest {
         match self {
             Self::Kai(kai) => kai.tree.forest(),
@@ -50,7 +50,7 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What a queue is called.
+    /// Returns the name of a queue.
     pub fn name(&self, queue: usize) -> &'a str {
         match self {
             Self::Kai(kai) => &kai.tree.queues()[queue].name,
@@ -58,7 +58,7 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What each queue holds, thousandths.
+    /// Returns the amount that each queue holds, thousandths.
     pub fn held(&self) -> &[u64] {
         match self {
             Self::Kai(kai) => &kai.held.all,
@@ -92,14 +92,15 @@ impl<'a> Divided<'a> {
         *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
     }
 
-    /// So many thousandths of GPUs are in service from `now`.
+    /// Sets the thousandths of GPUs in service from `now`.
     pub fn serve(&mut self, now: i64, milli: u64) {
         if let Self::Kai(kai) = self {
             kai.serve(now, milli);
         }
     }
 
-    /// Whether what never changes lets a job of a leaf start now: limits, quotas of firm jobs, capabilities.
+    /// Whether the fixed bounds let a job of a leaf start now: limits, quotas of firm jobs,
+    /// capabilities.
     pub(crate) fn allows(&self, leaf: u16, amount: u64, priority: i32) -> bool {
         match self {
             Self::Kai(kai) => kai.held.allows(kai.tree, leaf, amount, is_firm(priority)),
@@ -107,7 +108,7 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// Whether it ever could.
+    /// Whether the fixed bounds let a job of a leaf start with nothing held.
     pub(crate) fn could_allow(&self, leaf: u16, amount: u64, priority: i32) -> bool {
         match self {
             Self::Kai(kai) => is_within(kai.tree, leaf, is_firm(priority), |_| (amount, amount)),
@@ -115,7 +116,8 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What is due to whom with `in_service` there and waiting jobs that ask for so much, where that bounds who may start.
+    /// Returns the amounts due to queues with `in_service` there and waiting jobs that ask for so
+    /// much, where these bound who may start.
     pub fn due(&self, in_service: u64, waiting: &[u64]) -> Option<Due> {
         match self {
             Self::Kai(_) => None,
@@ -123,12 +125,12 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// Whether what is due goes by what jobs ask for, and not by what is in service alone.
+    /// Whether the amounts due depend on the requests of jobs, and not on what is in service alone.
     pub fn due_goes_by_requests(&self) -> bool {
         !matches!(self, Self::Volcano(volcano) if volcano.tree.rules().plugin == Plugin::Capacity)
     }
 
-    /// Whether a queue alone lets a job of a leaf start, with what is due to whom.
+    /// Whether the queues' bounds alone let a job of a leaf start, with the amounts due.
     pub fn may_start(&self, due: Option<&Due>, leaf: u16, amount: u64) -> bool {
         match (self, due) {
             (Self::Volcano(volcano), Some(due)) => volcano.tree.may_have(due, &volcano.held, leaf, amount),
@@ -136,7 +138,7 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What each queue holds and its waiting jobs ask for.
+    /// Returns, by queue, the amount held plus the amount that waiting jobs ask for.
     fn requests(&self, waiting: &[u64]) -> Vec<u64> {
         self.held().iter().zip(waiting).map(|(held, waiting)| held + waiting).collect()
     }
@@ -146,7 +148,7 @@ impl<'a> Divided<'a> {
         matches!(self, Self::Volcano(_))
     }
 
-    /// When what queues are due changes next although nothing happens.
+    /// Returns when the amounts due change next although nothing happens.
     pub fn changes_ms(&self, now: i64) -> Option<i64> {
         match self {
             Self::Kai(kai) => kai.usage.as_ref().map(|usage| usage.next_ms(now)),
@@ -154,7 +156,8 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What each queue is due now, with `in_service` there and waiting jobs that ask for so much, by queue; `due` is what [`Divided::due`] says of these.
+    /// Returns the amounts due to each queue now, with `in_service` there and waiting jobs that ask
+    /// for so much, by queue; `due` is the result of [`Divided::due`] for these.
     pub fn entitlements(&mut self, now: i64, in_service: u64, waiting: &[u64], due: Option<&Due>) -> Vec<Entitlement> {
         let requests = self.requests(waiting);
         match self {
@@ -169,14 +172,14 @@ impl<'a> Divided<'a> {
     }
 }
 
-/// What a queue is due, thousandths.
+/// Amounts due to a queue, thousandths.
 #[derive(Debug, Clone, Copy)]
 pub struct Entitlement {
-    /// Its own, whoever asks for it.
+    /// Amount due whoever asks for it.
     pub own: u64,
-    /// Its share of what runs and waits now.
+    /// Share of what runs and waits now.
     pub fair: u64,
-    /// Whether it holds more than it deserves, under Volcano's queues.
+    /// Whether the queue holds more than it deserves, under Volcano's queues.
     pub is_over: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a replay.
+//! Errors of a replay.
 
 use tracecast_analytics::Kind;
 
@@ -9,9 +9,9 @@ pub enum Error {
     /// A job of a workload cannot be what it says.
     #[error("job {job} of the workload: {what}")]
     Workload {
-        /// Its index.
+        /// Index of the job.
         job: usize,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
     /// A cluster cannot be what it says.
@@ -26,7 +26,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Policy(_) => Kind::Usage,

@@ -39,15 +39,15 @@ impl Forest {
             }
         }
         let parents = members.iter().map(|(_, parent)| *parent).collect();
-        let found = Self { parents, leaves, children, top };
+        let result = Self { parents, leaves, children, top };
         for (at, (name, _)) in (0u16..).zip(members) {
-            if found.path(at).nth(HIGHEST).is_some() {
+            if result.path(at).nth(HIGHEST).is_some() {
                 return wrong(format!(
                     "queue {name} is its own parent, over others or not, or more than {HIGHEST} queues lie above it"
                 ));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Queues, leaves included.
@@ -92,7 +92,7 @@ impl Forest {
         a.iter().zip(&b).take_while(|(a, b)| a == b).count()
     }
 
-    /// What each queue has in all if its leaves have so much. O(leaves × depth).
+    /// Returns the amount of each queue, summed over the leaves at and below it. O(leaves × depth).
     pub(crate) fn sums(&self, of_leaves: &[u64]) -> Vec<u64> {
         let mut sums = vec![0u64; self.queues()];
         for (leaf, amount) in (0u16..).zip(of_leaves) {

@@ -10,7 +10,7 @@ use super::topology::{Domains, MOST_LEVELS};
 /// No domain: the node lies in none.
 const NONE: u32 = u32::MAX;
 
-/// What does not change while nodes are taken and given.
+/// Parts that do not change while nodes are taken and given.
 #[derive(Debug, PartialEq, Eq)]
 struct Fixed {
     domains: Arc<Domains>,
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn what_is_free_follows_its_nodes() {
         let topology = Topology::regular(vec!["block".into(), "rack".into()], &[2, 2], 4).unwrap();
-        let domains = Arc::new(Domains::of(&topology, 0, 4));
+        let domains = Arc::new(Domains::new(&topology, 0, 4));
         let pool = Pool { groups: vec![Group::fixed(4, 8)] };
         let mut nodes = Nodes::new(&pool, 0).within(Some(domains));
         let of = |nodes: &Nodes| {

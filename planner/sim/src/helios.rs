@@ -41,7 +41,7 @@ const SECOND_MS: i64 = 1000;
 /// Says what it does not know.
 pub(crate) fn check(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<()> {
     let wrong =
-        |what: &str| Err(Error::Policy(format!("the Helios simulator does not know {what}; leave out --compat")));
+        |what: &str| Err(Error::Policy(format!("the Helios simulator does not know {what}; leave out --site compat")));
     let preemptive = matches!(policy.order, Order::Srtf | Order::Tiresias(_));
     let known =
         preemptive || matches!(policy.order, Order::Fifo | Order::FewestGpus | Order::Sjf | Order::Qssf | Order::Score);
@@ -93,7 +93,7 @@ pub(crate) fn check(workload: &Workload, cluster: &Cluster, policy: &Policy) -> 
 /// Replays SRTF or Tiresias.
 ///
 /// # Errors
-/// As [`check`].
+/// Errors of [`check`].
 pub(crate) fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Schedule> {
     check(workload, cluster, policy)?;
     let mut schedule = Schedule::new(workload.len());
@@ -124,7 +124,7 @@ pub(crate) fn replay(workload: &Workload, cluster: &Cluster, policy: &Policy) ->
     Ok(schedule)
 }
 
-/// What a job has left and has held, as of a second.
+/// Run left of a job and GPU time held, as of a second.
 #[derive(Debug, Clone, Copy)]
 struct Left {
     /// Seconds left when it was last placed or stopped.

@@ -18,12 +18,12 @@ pub struct HostNeed {
 }
 
 impl HostNeed {
-    /// Whether it is nothing.
+    /// Whether nothing is needed.
     pub fn is_none(&self) -> bool {
         self.cores_milli == 0 && self.memory_mib == 0
     }
 
-    /// As much for each of `gpus` GPUs.
+    /// Returns the need of `gpus` GPUs, this being that of one.
     #[must_use]
     pub fn times(self, gpus: u32) -> Self {
         Self { cores_milli: self.cores_milli.saturating_mul(gpus), memory_mib: self.memory_mib.saturating_mul(gpus) }
@@ -40,19 +40,20 @@ pub struct HostRoom {
 }
 
 impl HostRoom {
-    /// What it has, as the end of a sentence: `, 96 cores, 384 GiB`; nothing if all is unbounded.
+    /// Returns the room as the end of a sentence: `, 96 cores, 384 GiB`; nothing if all is
+    /// unbounded.
     pub fn in_words(self) -> String {
         let cores = self.cores_milli.map(|milli| format!(", {} cores", f64::from(milli) / 1000.0));
         let memory = self.memory_mib.map(|mib| format!(", {} GiB", (f64::from(mib) / 1024.0).round()));
         cores.unwrap_or_default() + &memory.unwrap_or_default()
     }
 
-    /// Whether there is as much as one likes of both.
+    /// Whether both processors and memory are unbounded.
     pub fn is_unbounded(self) -> bool {
         self.cores_milli.is_none() && self.memory_mib.is_none()
     }
 
-    /// Whether it has so much.
+    /// Whether there is room for `need`.
     pub fn holds(self, need: HostNeed) -> bool {
         self.cores_milli.is_none_or(|left| left >= need.cores_milli)
             && self.memory_mib.is_none_or(|left| left >= need.memory_mib)
@@ -64,13 +65,13 @@ impl HostRoom {
         of(self.cores_milli, each.cores_milli).min(of(self.memory_mib, each.memory_mib))
     }
 
-    /// The same with memory without a bound.
+    /// Returns the room with memory unbounded.
     #[must_use]
     pub fn processors_alone(self) -> Self {
         Self { memory_mib: None, ..self }
     }
 
-    /// What is left once `need` is taken.
+    /// Returns the room once `need` is taken.
     #[must_use]
     pub fn less(self, need: HostNeed) -> Self {
         Self {
@@ -79,7 +80,7 @@ impl HostRoom {
         }
     }
 
-    /// What is left once `need` is given back.
+    /// Returns the room once `need` is given back.
     #[must_use]
     pub fn and(self, need: HostNeed) -> Self {
         Self {
@@ -88,7 +89,7 @@ impl HostRoom {
         }
     }
 
-    /// What is left in both of two states of a node.
+    /// Returns the room left in both of two states of a node.
     #[must_use]
     pub(crate) fn in_both(self, other: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What jobs are ordered by: one whole number, so that every order is total and the same on every machine.
+//! Sort keys of jobs: one whole number, so that every order is total and the same on every machine.
 //!
 //! Orders by whole numbers (submit time, GPUs) use them as they are. Orders by real numbers use the number's bits, arranged
 //! so that they sort as the number does, with the last 20 of its 52 fraction bits rounded away: two sums of the same terms
@@ -23,7 +23,7 @@ impl Key {
     }
 
     /// The key of a real number. Infinities sort at the ends; what is not a number sorts last.
-    pub fn of(value: f64) -> Self {
+    pub fn new(value: f64) -> Self {
         if value.is_nan() {
             return Self(i64::MAX);
         }
@@ -42,18 +42,18 @@ mod tests {
     #[test]
     fn keys_sort_as_their_numbers_do() {
         let numbers = [f64::NEG_INFINITY, -1e300, -2.0, -1.0, -1e-9, 0.0, 1e-9, 1.0, 1.5, 2.0, 1e300, f64::INFINITY];
-        assert!(numbers.windows(2).all(|pair| Key::of(pair[0]) < Key::of(pair[1])));
+        assert!(numbers.windows(2).all(|pair| Key::new(pair[0]) < Key::new(pair[1])));
         assert!(numbers.windows(2).all(|pair| Key::exact(pair[0]) < Key::exact(pair[1])));
         assert_eq!(Key::exact(0.0), Key::exact(-0.0));
         assert!(Key::exact(1.0) < Key::exact(1.0 + f64::EPSILON));
-        assert_eq!(Key::of(0.0), Key::of(-0.0));
-        assert!(Key::of(f64::INFINITY) < Key::of(f64::NAN));
+        assert_eq!(Key::new(0.0), Key::new(-0.0));
+        assert!(Key::new(f64::INFINITY) < Key::new(f64::NAN));
     }
 
     #[test]
     fn the_last_bits_of_a_sum_do_not_count() {
-        assert_eq!(Key::of(0.1 + 0.2), Key::of(0.3));
-        assert_eq!(Key::of(1.0), Key::of(1.0 + 2f64.powi(-40)));
-        assert!(Key::of(1.0) < Key::of(1.0 + 2f64.powi(-31)));
+        assert_eq!(Key::new(0.1 + 0.2), Key::new(0.3));
+        assert_eq!(Key::new(1.0), Key::new(1.0 + 2f64.powi(-40)));
+        assert!(Key::new(1.0) < Key::new(1.0 + 2f64.powi(-31)));
     }
 }

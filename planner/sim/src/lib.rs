@@ -73,7 +73,8 @@
 //! # Order
 //!
 //! Jobs wait in order of (key, submit time, job index), lowest first; [`order`] defines the keys. Keys that are not whole
-//! numbers are compared to a relative precision of 2⁻³² ([`Key::of`]), so that two ways to sum give the same order. Which
+//! numbers are compared to a relative precision of 2⁻³² ([`Key::new`]), so that two ways to sum
+//! give the same order. Which
 //! duration the scheduler knows (true, requested or predicted) is [`Policy::estimate`]; it is called the *estimate* below.
 //!
 //! Where VCs have guarantees, the queue is in two bands at every decision, each in this order: first the jobs *within* their VC's guarantee,

@@ -23,7 +23,7 @@ pub(crate) const WHOLE: u16 = 1000;
 /// A GPU that jobs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shared {
-    /// Its number on the node.
+    /// Number of the GPU on the node.
     pub(crate) gpu: u8,
     /// Thousandths that are left.
     pub(crate) left: u16,
@@ -106,12 +106,13 @@ pub(crate) struct Nodes {
     eligible_free: u64,
     /// The largest size of the groups of each type, and of all.
     largest: Vec<(Option<u16>, u32)>,
-    /// How full the domains are that they lie in, where the cluster has a topology.
+    /// Fullness of the domains that the nodes lie in, where the cluster has a topology.
     fullness: Option<Fullness>,
 }
 
 impl Nodes {
-    /// All nodes there ever are in `pool`, empty and eligible. The first is number `first` over all pools.
+    /// Creates all nodes there ever are in `pool`, empty and eligible. The first is number `first`
+    /// over all pools.
     pub(crate) fn new(pool: &Pool, first: u32) -> Self {
         let most = pool.groups.iter().map(|group| group.gpus_per_node).max().unwrap_or(0);
         let mut largest = vec![(None, most)];
@@ -157,7 +158,7 @@ impl Nodes {
         nodes
     }
 
-    /// The same nodes, which lie in domains.
+    /// Puts the nodes into domains.
     #[must_use]
     pub(crate) fn within(self, domains: Option<Arc<Domains>>) -> Self {
         let eligible = |node: u32| if self.is_eligible(node) { self.free(node) } else { 0 };
@@ -171,7 +172,7 @@ impl Nodes {
         self.fullness.as_ref().map(Fullness::domains)
     }
 
-    /// How full the domains are that they lie in; `None` without a topology.
+    /// Returns the fullness of the domains that the nodes lie in; `None` without a topology.
     pub(crate) fn fullness(&self) -> Option<&Fullness> {
         self.fullness.as_ref()
     }
@@ -201,7 +202,7 @@ impl Nodes {
         self.largest.iter().find(|(of, _)| *of == gpu_type).map_or(0, |(_, size)| *size)
     }
 
-    /// Whether a node has the type asked for.
+    /// Whether a node has the GPU type asked for.
     pub(crate) fn is_type(&self, node: u32, gpu_type: Option<u16>) -> bool {
         gpu_type.is_none() || self.gpu_type.get(node as usize).copied().flatten() == gpu_type
     }
@@ -236,7 +237,8 @@ impl Nodes {
         &self.pieces
     }
 
-    /// Of the 64 nodes from 64 · `word` on the eligible ones with at least `free` free GPUs, a bit each. O(counts of free GPUs).
+    /// Returns the eligible ones of the 64 nodes from 64 · `word` on with at least `free` free
+    /// GPUs, a bit each. O(counts of free GPUs).
     pub(crate) fn with_at_least(&self, free: u32, word: usize) -> u64 {
         let some = self.by_free.iter().skip(free as usize).filter_map(|bits| bits.words.get(word));
         some.fold(0, |all, some| all | some)
@@ -263,7 +265,7 @@ impl Nodes {
         self.shared.get(node as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// What is left of a node, in thousandths of a GPU.
+    /// Returns the free amount of a node, in thousandths of a GPU.
     pub(crate) fn amount(&self, node: u32) -> u64 {
         let rests: u64 = self.shared(node).iter().map(|gpu| u64::from(gpu.left)).sum();
         u64::from(self.free(node)) * u64::from(WHOLE) + rests

@@ -28,7 +28,8 @@ pub enum Order {
     Qssf,
     /// Least GPU time by the estimate, with ageing: e times the GPU time counts as submitted so many milliseconds later.
     Aged(i64),
-    /// The same with an expected run that goes by jobs alike that have ended, and an ageing time of so many times the longest wait in the pool now.
+    /// Least GPU time by the estimate, with ageing, where the expected run goes by jobs alike that
+    /// have ended, and the ageing time is so many times the longest wait in the pool now.
     Alike(f64),
     /// Least attained GPU time.
     Las,
@@ -80,7 +81,7 @@ impl Scan {
     pub const ALL: [Self; 8] =
         [Self::Strict, Self::Skip, Self::Easy, Self::Conservative, Self::Slurm, Self::Kueue, Self::Kai, Self::Volcano];
 
-    /// What it is called in options and files.
+    /// Returns the name in options and files.
     pub fn id(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -99,12 +100,14 @@ impl Scan {
         Self::ALL.into_iter().find(|scan| scan.id() == id)
     }
 
-    /// Whether it reserves for jobs that wait, and so decides by how long jobs are expected to run.
+    /// Whether the scan reserves for jobs that wait, and so decides by how long jobs are expected
+    /// to run.
     pub fn backfills(self) -> bool {
         matches!(self, Self::Easy | Self::Conservative | Self::Slurm)
     }
 
-    /// Whether it reserves for every waiting job, as far ahead as the policy's depth and window have it.
+    /// Whether the scan reserves for every waiting job, as far ahead as the policy's depth and
+    /// window have it.
     pub fn reserves_for_all(self) -> bool {
         matches!(self, Self::Conservative | Self::Slurm)
     }
@@ -123,7 +126,7 @@ impl Scan {
 /// Where a job goes; see [`super::place`] for the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// As few nodes as possible, as the Helios simulator does.
+    /// On as few nodes as possible, as the Helios simulator does.
     Consolidate,
     /// First node that fits.
     FirstFit,
@@ -148,7 +151,7 @@ impl Placement {
     pub const ANYWHERE: Self = Self::Locality(0);
 }
 
-/// Whether running jobs may be stopped, and what that costs them.
+/// Whether running jobs may be stopped, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preemption {
     /// Never.
@@ -173,7 +176,7 @@ impl Preemption {
     /// The cost Lucid's simulator takes for Tiresias: 40 s up to 8 GPUs, 60 s above.
     pub const TIRESIAS: Self = Self::Checkpoint { one_ms: 40_000, node_ms: 40_000, many_ms: 60_000 };
 
-    /// What being preempted costs a job of `shape`, milliseconds.
+    /// Cost of being preempted for a job of `shape`, milliseconds.
     pub fn cost_ms(self, shape: super::Shape) -> i64 {
         match self {
             Self::Never | Self::Requeue => 0,
@@ -308,8 +311,9 @@ impl Order {
 }
 
 impl Policy {
-    /// The same for jobs that compete for `resource`: processors and nodes go wherever they are free, as a log does not say which
-    /// belong together, unless another placement than the default was chosen.
+    /// Adapts the policy to jobs that compete for `resource`: processors and nodes go wherever they
+    /// are free, as a log does not say which belong together, unless another placement than the
+    /// default was chosen.
     #[must_use]
     pub fn on(self, resource: Resource) -> Self {
         let anywhere = resource != Resource::Gpus && self.placement == Placement::Consolidate;
@@ -349,19 +353,21 @@ impl Policy {
         // Who is requeued is a matter of guarantees, and of quotas under Kueue, KAI and Volcano.
         let by_keys = self.scan.scheduler().is_none() && self.preemption != Preemption::Requeue;
         if preempts && by_keys && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
-            return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
+            return wrong(
+                "this order changes all the time, so preemption needs a decision interval (--site interval=60s)",
+            );
         }
         if self.scan == Scan::Slurm && workload.shapes.iter().any(|shape| shape.milli > 0) {
             return wrong("the scan `slurm` knows no parts of GPUs; use `conservative`");
         }
         if workload.has_requests() && self.scan == Scan::Slurm {
             return wrong(
-                "jobs ask for blocks or racks, and Slurm knows no such requests: its --switches gives up after a delay, and no record has it. The scan `slurm` chooses leaf switches by itself where the cluster file has them; leave out the rules of --topology, or use another scan. --topology none leaves out what jobs asked themselves, and the switches",
+                "jobs ask for blocks or racks, and Slurm knows no such requests: its --switches gives up after a delay, and no record has it. The scan `slurm` chooses leaf switches by itself where the cluster file has them; leave out the rules of --site topology, or use another scan. --site topology=none leaves out what jobs asked themselves, and the switches",
             );
         }
         if workload.has_requests() && self.compat != Compat::None {
             return wrong(
-                "jobs ask for blocks or racks, and compatible replays choose nodes by themselves; leave out the compatibility, or use --topology none",
+                "jobs ask for blocks or racks, and compatible replays choose nodes by themselves; leave out the compatibility, or use --site topology=none",
             );
         }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption
@@ -428,7 +434,7 @@ impl Policy {
             return match there {
                 true => Ok(()),
                 false => Err(Error::Policy(format!(
-                    "the scan `{scheduler}` needs the quotas of its queues (--quota, with objects of that scheduler)"
+                    "the scan `{scheduler}` needs the quotas of its queues (--site quota, with objects of that scheduler)"
                 ))),
             };
         }
@@ -445,7 +451,7 @@ impl Policy {
                 );
             }
             if self.compat != Compat::None {
-                return wrong("which no compatible replay knows; leave out --compat, or the cells");
+                return wrong("which no compatible replay knows; leave out --site compat, or the cells");
             }
             if cluster.limits.is_some() {
                 return wrong("which does not go together with limits by QOS; leave one of them out");
@@ -467,7 +473,7 @@ impl Policy {
             }
             if self.compat != Compat::None {
                 return Err(Error::Policy(
-                    "no compatible replay knows limits by QOS; leave out --compat, or the limits".to_owned(),
+                    "no compatible replay knows limits by QOS; leave out --site compat, or the limits".to_owned(),
                 ));
             }
             if guaranteed {
@@ -487,8 +493,9 @@ impl Policy {
         }
     }
 
-    /// Whether it decides by how long jobs really run, which nobody knows beforehand: if it is told so, or if so many jobs have neither a time limit
-    /// nor a prediction that their true runs stand for more than a twentieth of them.
+    /// Whether the policy decides by how long jobs really run, which nobody knows beforehand: if it
+    /// is told so, or if so many jobs have neither a time limit nor a prediction that their true
+    /// runs stand for more than a twentieth of them.
     pub fn is_oracle(&self, workload: &super::Workload) -> bool {
         match self.known_by_true_run(workload) {
             Some(jobs) => jobs * 20 > workload.len(),
@@ -516,14 +523,15 @@ impl Policy {
     pub fn check_predictions(&self, there_are: bool) -> Result<()> {
         if self.estimate == Estimate::Predicted && !there_are {
             return Err(Error::Policy(
-                "the estimate `predicted` needs predictions: name a file that `tracecast predict` wrote with --predictions, or take the estimate `requested`, the time limits"
+                "the estimate `predicted` needs predictions: name a file that `tracecast model predict duration` wrote with --predictions, or take the estimate `requested`, the time limits"
                     .to_owned(),
             ));
         }
         Ok(())
     }
 
-    /// The same with the weights that it has under limits: those of the limits, where it names none.
+    /// Returns the policy with the weights that it has under limits: those of the limits, where it
+    /// names none.
     pub(crate) fn weighted(&self, limits: &super::Limits) -> Self {
         let mut policy = self.clone();
         if let Order::Multifactor(weights) = &mut policy.order {

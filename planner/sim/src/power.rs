@@ -17,7 +17,7 @@ use tracecast_analytics::facts::demand::{Seen, Series, Slot};
 use super::cluster::Cluster;
 use crate::error::{Error, Result};
 
-/// How nodes go to sleep and wake, and what keeps them from it. Times in milliseconds of the replay.
+/// Rules of the sleep of nodes. Times in milliseconds of the replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
     /// Length of a slot: controllers are asked at every multiple of it.
@@ -28,7 +28,7 @@ pub struct Rules {
     pub shutdown_ms: i64,
     /// Probability that a boot fails and is tried again, below 1.
     pub failed_boot_ratio: f64,
-    /// Of the draws of failed boots.
+    /// Seed of the draws of failed boots.
     pub seed: u64,
     /// At least so many nodes of a pool are powered or boot.
     pub canaries: u32,
@@ -48,7 +48,7 @@ pub struct Rules {
     pub idle_ms: Option<i64>,
     /// By pool, its own timeout and idle nodes instead of `idle_ms` and `keep_idle`; pools beyond the end have the common ones.
     pub by_pool: Vec<Timeout>,
-    /// Whether jobs that wait wake the nodes they need.
+    /// Whether waiting jobs wake the nodes they need.
     pub wake_on_demand: bool,
     /// Slots go on at least until here.
     pub until_ms: i64,
@@ -58,7 +58,7 @@ pub struct Rules {
     pub zone: String,
 }
 
-/// How idle nodes of one pool time out.
+/// Timeout of the idle nodes of one pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timeout {
     /// A node without a job for so long is put to sleep; `None`: only a controller puts nodes to sleep.
@@ -114,7 +114,7 @@ impl Rules {
         Ok(())
     }
 
-    /// How idle nodes of a pool time out.
+    /// Returns the timeout of the idle nodes of a pool.
     pub fn timeout_of(&self, pool: usize) -> Timeout {
         let common = Timeout { idle_ms: self.idle_ms, keep_idle: self.keep_idle };
         self.by_pool.get(pool).copied().unwrap_or(common)
@@ -130,7 +130,7 @@ impl Rules {
 
 /// Decides, slot by slot, how many nodes (or GPUs) are powered: the border between who decides and who carries it out.
 pub trait PowerPolicy {
-    /// Its name, as reports and JSON call it.
+    /// Returns the name in reports and JSON.
     fn name(&self) -> String;
 
     /// How many shall be powered in the slot that begins now, of [`Slot::total`] there are, with `powered` now. Depends on `seen`, `powered` and
@@ -138,7 +138,7 @@ pub trait PowerPolicy {
     fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64;
 }
 
-/// Who decides how many nodes of a pool are powered.
+/// Controller of the number of powered nodes of a pool.
 pub struct Controller {
     /// The policy.
     pub policy: Box<dyn PowerPolicy>,
@@ -151,7 +151,7 @@ pub struct Controller {
 pub struct Supervisor {
     /// The rules, the same for all pools.
     pub rules: Rules,
-    /// By pool; `None` (or none) leaves a pool to timeout and wake on demand.
+    /// Controllers by pool; `None` (or none) leaves a pool to timeout and wake on demand.
     pub controllers: Vec<Option<Controller>>,
 }
 
@@ -168,11 +168,11 @@ impl Supervisor {
     }
 }
 
-/// What a node does, as far as power goes.
+/// Power state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It takes jobs, or runs some.
+    /// Powered: takes jobs, or runs some.
     Powered,
     /// On its way to sleep.
     ShuttingDown,
@@ -189,21 +189,22 @@ impl State {
     pub const ALL: [Self; 5] = [Self::Powered, Self::ShuttingDown, Self::Asleep, Self::Booting, Self::Out];
 }
 
-/// A node changes its state. A boot that fails and is tried again is a change from booting to booting.
+/// Change of a node's state. A boot that fails and is tried again is a change from booting to
+/// booting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// When, milliseconds.
+    /// Moment of the change, milliseconds.
     pub at_ms: i64,
     /// The node, numbered over all pools.
     pub node: u32,
-    /// From then on.
+    /// State from then on.
     pub state: State,
 }
 
-/// What a controller said at the beginning of a slot.
+/// Order of a controller at the beginning of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PowerOrder {
-    /// When, milliseconds.
+    /// Moment of the order, milliseconds.
     pub at_ms: i64,
     /// Nodes that shall be powered, as the policy said.
     pub asked: f64,
@@ -211,35 +212,36 @@ pub struct PowerOrder {
     pub on: u32,
 }
 
-/// What was seen and said of one pool.
+/// Observations and orders of one pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolRecord {
-    /// Its slots, those of [`Controller::history`] included.
+    /// Slots of the pool, those of [`Controller::history`] included.
     pub seen: Series,
     /// How many of the slots were given as history.
     pub history: usize,
-    /// What its controller said.
+    /// Orders of the controller.
     pub orders: Vec<PowerOrder>,
 }
 
-/// Who slept when.
+/// Changes of the nodes' power states.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record {
     /// Nodes there ever are, over all pools. All are powered at time 0 unless the first change says otherwise.
     pub nodes: u32,
-    /// In order of time within a pool, pool after pool.
+    /// Changes, in order of time within a pool, pool after pool.
     pub changes: Vec<Change>,
-    /// By pool.
+    /// Records by pool.
     pub pools: Vec<PoolRecord>,
 }
 
 impl Record {
-    /// No node has changed yet.
+    /// Creates a record without changes.
     pub(crate) fn new(cluster: &Cluster) -> Self {
         Self { nodes: cluster.most_nodes(), changes: Vec::new(), pools: Vec::new() }
     }
 
-    /// For each node, its states from time 0 on: (from, state), the last one open. O(changes + nodes).
+    /// Returns, for each node, its states from time 0 on: (from, state), the last one open.
+    /// O(changes + nodes).
     pub fn by_node(&self) -> Vec<Vec<(i64, State)>> {
         let mut nodes = vec![vec![(0, State::Powered)]; self.nodes as usize];
         for change in &self.changes {
@@ -266,11 +268,11 @@ impl Record {
 /// A node begins to boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
-    /// Its place in the list of nodes.
+    /// Index in the list of nodes.
     pub node: usize,
-    /// When.
+    /// Start of the boot.
     pub at_ms: i64,
-    /// Whether it does after a boot that failed.
+    /// Whether the boot follows one that failed.
     pub again: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a replay gives: when and where every job ran.
+//! Schedules: when and where every job ran.
 //!
 //! Every stretch in which a job held GPUs is a [`Segment`]; a job that was never stopped has one. About 90 bytes a job.
 //! Worked number: a job submitted at 0 s that ran 10–40 s, was preempted and ran 60–90 s has two segments, was
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::host::HostNeed;
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Outcome {
-    /// It ran to its end.
+    /// Ran to its end.
     Finished,
-    /// It could never run in its pool.
+    /// Could never run in its pool.
     Rejected,
-    /// It waited or ran when nothing was left to happen.
+    /// Waited or ran when nothing was left to happen.
     #[default]
     Stranded,
 }
@@ -25,7 +25,7 @@ pub enum Outcome {
 pub enum Stop {
     /// The job was done.
     Done,
-    /// It was preempted.
+    /// The job was preempted.
     Preempted,
     /// A node failed.
     Failed,
@@ -46,12 +46,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whole GPUs of a node, and nothing beside.
+    /// A piece of whole GPUs of a node, and nothing beside.
     pub fn whole(node: u32, gpus: u64) -> Self {
         Self { node, milli: 0, gpus, host: HostNeed::default() }
     }
 
-    /// What it holds, in thousandths of a GPU.
+    /// Returns the amount held, in thousandths of a GPU.
     pub fn amount(self) -> u64 {
         if self.milli > 0 { u64::from(self.milli) } else { u64::from(self.gpus.count_ones()) * 1000 }
     }
@@ -62,13 +62,14 @@ impl Piece {
 pub struct Segment {
     /// The job.
     pub job: u32,
-    /// Its pieces are `pieces[first_piece..first_piece + pieces]` of the schedule.
+    /// Index of the first piece: the segment has `pieces[first_piece..first_piece + pieces]` of the
+    /// schedule.
     pub first_piece: u32,
     /// How many pieces.
     pub pieces: u32,
-    /// When it started, milliseconds.
+    /// Start, milliseconds.
     pub start_ms: i64,
-    /// When it ended, milliseconds.
+    /// End, milliseconds.
     pub end_ms: i64,
     /// Why it ended.
     pub stop: Stop,
@@ -77,7 +78,7 @@ pub struct Segment {
 /// When and where every job ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// What became of each job.
+    /// Outcome of each job.
     pub outcome: Vec<Outcome>,
     /// First start, milliseconds; meaningless for a job without a segment.
     pub(crate) first_start_ms: Vec<i64>,
@@ -85,7 +86,7 @@ pub struct Schedule {
     pub(crate) end_ms: Vec<i64>,
     /// Preemptions.
     pub preemptions: Vec<u32>,
-    /// How often a failing node sent it back to the queue.
+    /// How often a failing node sent the job back to the queue.
     pub restarts: Vec<u32>,
     /// The job's last segment; meaningless for a job without one.
     pub(crate) last_segment: Vec<u32>,
@@ -181,7 +182,7 @@ impl Schedule {
             && self.segments.iter().all(whole)
     }
 
-    /// Where a segment ran.
+    /// Returns the pieces of a segment.
     pub fn pieces_of(&self, segment: &Segment) -> &[Piece] {
         let first = segment.first_piece as usize;
         self.pieces.get(first..first + segment.pieces as usize).unwrap_or_default()

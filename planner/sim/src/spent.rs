@@ -1,4 +1,4 @@
-//! What was used up to a moment, as it is worth now: usage that decays with a half-life, or does not.
+//! Usage up to a moment, as it is worth now: it decays with a half-life, or does not.
 //!
 //! Decayed usage is kept as it was worth at the last whole half-life e: a hold of g GPUs from s to t adds
 //! g·(h/ln 2)·2^((t−e)/h)·(1 − 2^(−(t−s)/h)) to a compensated sum, and at t the sum is worth 2^(−(t−e)/h) of itself. Nothing is multiplied at a
@@ -11,7 +11,7 @@ use std::f64::consts::LN_2;
 
 use tracecast_analytics::stats::NeumaierSum;
 
-/// What was used up to a moment, and what is held from then on.
+/// Usage up to a moment, and the amount held from then on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spent {
     /// GPU-seconds used up to `since_ms`, as they are worth at `epoch_ms`.
@@ -26,7 +26,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What has been used of what is held since the last change, GPU-seconds as they are worth now.
+    /// Returns the usage since the last change, GPU-seconds as they are worth now.
     fn recent(&self, now: i64, half_life_ms: Option<i64>) -> f64 {
         if self.held == 0 {
             return 0.0;
@@ -40,7 +40,7 @@ impl Spent {
         self.held as f64 / 1000.0 * (half_life_ms as f64 / 1000.0) / LN_2 * gone
     }
 
-    /// What has been used to now, GPU-seconds as they are worth now; no change was later.
+    /// Returns the usage to now, GPU-seconds as they are worth now; no change was later.
     pub(crate) fn at(&self, now: i64, half_life_ms: Option<i64>) -> f64 {
         if let Some((moment, gpu_s)) = self.answer.get()
             && moment == now
@@ -59,7 +59,7 @@ impl Spent {
         self.held += held;
     }
 
-    /// So many GPU-seconds, as they are worth now, were used on top of what was held.
+    /// Adds so many GPU-seconds, as they are worth now, to those of what was held.
     pub(crate) fn charge(&mut self, now: i64, half_life_ms: Option<i64>, gpu_s: f64) {
         self.add(now, half_life_ms, self.recent(now, half_life_ms) + gpu_s);
     }

@@ -1,4 +1,4 @@
-//! Where nodes lie, and how near to each other a job wants its own: blocks, racks, and requests for them.
+//! Topology of nodes, and requests of jobs for nearness: blocks, racks, and requests for them.
 //!
 //! Nodes lie in *domains* of *levels*, the widest level first: a cluster of blocks, blocks of racks. Domains are nested: all nodes of a rack are of one
 //! block. Below all levels that have a name comes the node itself, the lowest level. A node may lie in no domain (in Kubernetes: it lacks a label); it takes no job that has a
@@ -12,17 +12,17 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// What the lowest level, the node itself, is called.
+/// Name of the lowest level, the node itself.
 pub const NODE: &str = "node";
-/// What the level of leaf switches of a Slurm cluster is called.
+/// Name of the level of leaf switches of a Slurm cluster.
 pub const LEAF: &str = "leaf";
 /// Levels with a name there may be: Kueue allows eight, the node among them.
 pub const MOST_LEVELS: usize = 8;
 
-/// How near to each other the nodes of a job are to be.
+/// Nearness of the nodes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Nearness {
-    /// In one domain of this level; else it waits.
+    /// In one domain of this level; else the job waits.
     Required(u8),
     /// In one domain of this level, else of the nearest wider one, else in as few as it takes of the widest.
     Preferred(u8),
@@ -39,32 +39,33 @@ pub struct Slices {
     pub pods: u16,
 }
 
-/// What a job asks of the topology: Kueue's `topologyRequest`. Levels are indices into [`Topology::levels`]; the number after the last is the node.
+/// Topology request of a job: Kueue's `topologyRequest`. Levels are indices into
+/// [`Topology::levels`]; the number after the last is the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TopologyRequest {
-    /// How near to each other its nodes are to be.
+    /// Nearness of the job's nodes.
     pub nearness: Nearness,
     /// Groups of its pods that must lie nearer still.
     pub slices: Option<Slices>,
 }
 
 impl TopologyRequest {
-    /// All in one domain of a level.
+    /// Requests all nodes in one domain of a level.
     pub fn required(level: u8) -> Self {
         Self { nearness: Nearness::Required(level), slices: None }
     }
 
-    /// In one domain of a level if that can be.
+    /// Requests one domain of a level if that can be.
     pub fn preferred(level: u8) -> Self {
         Self { nearness: Nearness::Preferred(level), slices: None }
     }
 
-    /// Anywhere.
+    /// Requests nothing: nodes may lie anywhere.
     pub fn unconstrained() -> Self {
         Self { nearness: Nearness::Unconstrained, slices: None }
     }
 
-    /// The same with groups of `pods` in one domain of `level` each.
+    /// Adds groups of `pods` in one domain of `level` each.
     #[must_use]
     pub fn sliced(self, level: u8, pods: u16) -> Self {
         Self { slices: Some(Slices { level, pods }), ..self }
@@ -75,9 +76,9 @@ impl TopologyRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Topology {
     levels: Vec<String>,
-    /// Of each node, numbered over all pools, its domain of each level; `None` if it lies in none.
+    /// By node, numbered over all pools, its domain of each level; `None` if it lies in none.
     domains: Vec<Option<Vec<u32>>>,
-    /// Whether Slurm's choice of nodes follows it.
+    /// Whether Slurm's choice of nodes follows the topology.
     followed: bool,
     /// Switches that are not there: of each the level, and the domain, for which the switch of the same name below stands.
     stood_for: BTreeSet<(u8, u32)>,
@@ -123,7 +124,7 @@ impl Topology {
     /// `nodes` nodes in order, of which `sizes[level]` make a domain: nodes for the narrowest level, domains of the next for the others.
     ///
     /// # Errors
-    /// As [`Topology::new`]; if there is not one size above 0 for each level.
+    /// Errors of [`Topology::new`], and if there is not one size above 0 for each level.
     pub fn regular(levels: Vec<String>, sizes: &[u32], nodes: u32) -> Result<Self> {
         if sizes.len() != levels.len() || sizes.contains(&0) {
             return Err(Error::Cluster("the topology needs one size above 0 for each of its levels".to_owned()));
@@ -142,7 +143,7 @@ impl Topology {
     /// Where each node lies by name, the widest level first. A name is of one domain only within the same wider one. A domain called as the one below it is no switch of its own: that below stands for it.
     ///
     /// # Errors
-    /// As [`Topology::new`].
+    /// Errors of [`Topology::new`].
     pub fn of_names(levels: Vec<String>, paths: &[Option<Vec<&str>>]) -> Result<Self> {
         let mut known: BTreeMap<&[&str], u32> = BTreeMap::new();
         let mut domains = Vec::with_capacity(paths.len());
@@ -168,12 +169,13 @@ impl Topology {
         &self.levels
     }
 
-    /// Whether Slurm's choice of nodes follows it: the narrowest level is called [`LEAF`], and nobody turned that off.
+    /// Whether Slurm's choice of nodes follows the topology: the narrowest level is called
+    /// [`LEAF`], and nobody turned that off.
     pub fn is_of_switches(&self) -> bool {
         self.followed
     }
 
-    /// The same, not followed by Slurm's choice of nodes.
+    /// Returns the topology, not followed by Slurm's choice of nodes.
     #[must_use]
     pub fn unfollowed(self) -> Self {
         Self { followed: false, ..self }
@@ -184,7 +186,7 @@ impl Topology {
         self.levels.len() as u8
     }
 
-    /// What a level is called.
+    /// Returns the name of a level.
     pub fn name(&self, level: u8) -> &str {
         self.levels.get(usize::from(level)).map_or(NODE, String::as_str)
     }
@@ -224,7 +226,8 @@ impl Topology {
         self.domains.iter().flatten().count()
     }
 
-    /// The same for nodes that have other numbers: `places[old]` is the new one. Of several with one number the first counts.
+    /// Returns the topology for nodes that have other numbers: `places[old]` is the new one. Of
+    /// several with one number the first counts.
     pub(crate) fn renumbered(&self, places: &[u32]) -> Self {
         let most = places.iter().max().map_or(0, |most| *most as usize + 1);
         let mut domains: Vec<Option<Vec<u32>>> = vec![None; most];
@@ -273,8 +276,9 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// Those of the nodes `first..first + count`. Domains are in the order of their first node, those of one domain together. O(nodes × levels × log nodes).
-    pub(crate) fn of(topology: &Topology, first: u32, count: u32) -> Self {
+    /// Takes the domains of the nodes `first..first + count`. Domains are in the order of their
+    /// first node, those of one domain together. O(nodes × levels × log nodes).
+    pub(crate) fn new(topology: &Topology, first: u32, count: u32) -> Self {
         let levels = topology.levels.len();
         // Of each domain its first node.
         let mut firsts: BTreeMap<(u8, u32), u32> = BTreeMap::new();
@@ -333,7 +337,7 @@ impl Domains {
         self.stood_for.contains(&(level, domain))
     }
 
-    /// What lies in a domain at the level below.
+    /// Returns the domains, or nodes, of a domain at the level below.
     pub(crate) fn below(&self, level: usize, domain: u32) -> Range<u32> {
         let starts = self.within.get(level);
         let at = |at: usize| starts.and_then(|starts| starts.get(at)).copied().unwrap_or(0);
@@ -372,12 +376,12 @@ mod tests {
             (Some(1), Some(4), Some(35))
         );
         assert_eq!((topology.count(0), topology.count(1), topology.level("node")), (2, 8, Some(2)));
-        let domains = Domains::of(&topology, 0, 64);
+        let domains = Domains::new(&topology, 0, 64);
         assert_eq!((domains.count(0), domains.count(1), domains.count(2)), (2, 8, 64));
         assert_eq!((domains.below(0, 1), domains.below(1, 4)), (4..8, 32..40));
         assert_eq!((domains.span(0, 1), domains.span(1, 4), domains.span(2, 35)), (32..64, 32..40, 35..36));
         // A pool that begins within a rack has part of it.
-        let part = Domains::of(&topology, 4, 8);
+        let part = Domains::new(&topology, 4, 8);
         assert_eq!((part.count(0), part.count(1), part.below(1, 0), part.below(1, 1)), (1, 2, 0..4, 4..8));
     }
 
@@ -387,7 +391,7 @@ mod tests {
         let of = |block, rack| Some(vec![block, rack]);
         let list = vec![of(1, 7), of(0, 3), None, of(1, 7), of(1, 5), of(0, 3)];
         let topology = Topology::new(named(&["block", "rack"]), list).unwrap();
-        let domains = Domains::of(&topology, 0, 6);
+        let domains = Domains::new(&topology, 0, 6);
         assert_eq!(domains.nodes(), [0, 3, 4, 1, 5]);
         assert_eq!((domains.below(0, 0), domains.below(0, 1)), (0..2, 2..3));
         assert_eq!((domains.below(1, 0), domains.below(1, 1), domains.below(1, 2)), (0..2, 2..3, 3..5));
@@ -406,7 +410,7 @@ mod tests {
             [0, 1, 2].map(of)
         };
         assert_eq!((is_stood_for(0), is_stood_for(1)), ([false; 3], [false, true, false]));
-        let domains = Domains::of(&topology, 0, 2);
+        let domains = Domains::new(&topology, 0, 2);
         assert_eq!([0, 1].map(|spine| domains.is_stood_for(1, spine)), [false, true]);
         assert!(topology.is_of_switches() && topology.renumbered(&[1, 0]).is_of_switches());
         assert!(!topology.unfollowed().is_of_switches() && !switches(&["core", "block", "rack"]).is_of_switches());

@@ -7,15 +7,15 @@ use tracecast_analytics::time::WEEK_MS;
 /// Weights of the multifactor order, as Slurm's plugin names them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// Of the age, which counts fully after `max_age_ms`.
+    /// Weight of the age, which counts fully after `max_age_ms`.
     pub age: f64,
     /// When the age counts fully, milliseconds (Slurm's default is 7 days).
     pub max_age_ms: i64,
-    /// Of the fair share.
+    /// Weight of the fair share.
     pub fair_share: f64,
-    /// Of the size, as a share of the pool's GPUs.
+    /// Weight of the size, as a share of the pool's GPUs.
     pub size: f64,
-    /// Of the priority of the job's QOS, where there are limits.
+    /// Weight of the priority of the job's QOS, where there are limits.
     pub qos: f64,
     /// Whether small jobs gain by the size weight.
     pub favor_small: bool,

@@ -1,4 +1,4 @@
-//! What orders and policies are called.
+//! Names of orders and policies.
 //!
 //! Worked example: the default policy is "FIFO, skip, consolidated".
 
@@ -7,7 +7,7 @@ use tracecast_analytics::report::format;
 use crate::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};
 
 impl Order {
-    /// What people call it.
+    /// Returns the name for people.
     pub fn title(&self) -> &'static str {
         match self {
             Self::Fifo => "FIFO",

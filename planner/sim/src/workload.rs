@@ -15,7 +15,7 @@ const MOST_CHARGE: u64 = 1_000_000_000_000_000;
 /// How a user is called whom the record does not name, before the name of the VC.
 pub const UNKNOWN_USER: &str = "unknown user of ";
 
-/// What a job asks for, all at once.
+/// Amounts that a job asks for, all at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Shape {
     /// Whole GPUs; 0 if it asks for a part of one.
@@ -43,7 +43,7 @@ impl Shape {
         Self { milli, ..Self::default() }
     }
 
-    /// What it asks for, in thousandths of a GPU.
+    /// Returns the amount asked for, in thousandths of a GPU.
     pub fn amount(self) -> u64 {
         u64::from(self.gpus) * 1000 + u64::from(self.milli)
     }
@@ -67,7 +67,8 @@ impl Shape {
         (self.gpus.div_ceil(each), each)
     }
 
-    /// What a piece of so many of its GPUs takes of a node beside them; of a part of a GPU, what the part does.
+    /// Processors and memory that a piece of so many of the GPUs takes of a node beside them; of a
+    /// part of a GPU, those of the part.
     pub fn host_of(self, gpus: u32) -> HostNeed {
         if self.milli > 0 { self.host } else { self.host.times(gpus) }
     }
@@ -83,7 +84,7 @@ impl Shape {
 pub struct Warm {
     /// The job; its run is what is left at time 0.
     pub job: u32,
-    /// When it started, milliseconds, negative.
+    /// Start, milliseconds, negative.
     pub start_ms: i64,
 }
 
@@ -94,23 +95,25 @@ pub struct Workload {
     pub origin_ms: i64,
     /// Submission, milliseconds from the origin, never falling; jobs submitted before it (a warm start) have negative ones.
     pub submit_ms: Vec<i64>,
-    /// How long it runs, milliseconds.
+    /// Run time, milliseconds.
     pub run_ms: Vec<i64>,
-    /// Its time limit, milliseconds.
+    /// Time limit, milliseconds.
     pub requested_ms: Vec<Option<i64>>,
     /// How long it was predicted to run, seconds, as the prediction has it: orders by prediction use it unrounded.
     pub predicted_s: Vec<Option<f64>>,
-    /// Its shape, an index into `shapes`.
+    /// Shape, an index into `shapes`.
     pub shape: Vec<u16>,
-    /// Its VC, an index into the VCs of the cluster.
+    /// VC, an index into the VCs of the cluster.
     pub vc: Vec<u16>,
     /// Who submitted it, an index into `users`.
     pub user: Vec<u32>,
-    /// Its QOS, an index into the QOSs of the cluster's limits; empty without limits.
+    /// QOS, an index into the QOSs of the cluster's limits; empty without limits.
     pub qos: Vec<Option<u16>>,
-    /// Its association (the account that it is charged to, and its user there), an index into those of the cluster's limits; empty without any.
+    /// Association (the account that is charged, and the user there), an index into those of the
+    /// cluster's limits; empty without any.
     pub association: Vec<Option<u32>>,
-    /// What it is charged to its account for as long as it holds GPUs, thousandths (of a GPU, or of what else is billed); empty where that is what it asks for.
+    /// Charge to the account for as long as the job holds GPUs, thousandths (of a GPU, or of what
+    /// else is billed); empty where that is the amount asked for.
     pub charge: Vec<u64>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
@@ -144,7 +147,7 @@ impl Workload {
         self.submit_ms.is_empty()
     }
 
-    /// What a job asks for; nothing if there is no such job.
+    /// Returns the shape of a job; an empty one if there is no such job.
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
@@ -174,7 +177,7 @@ impl Workload {
         })
     }
 
-    /// The same jobs without what they ask of the topology: what there was before anyone asked. O(jobs).
+    /// Returns the jobs without their topology requests. O(jobs).
     #[must_use]
     pub fn without_requests(&self) -> Self {
         let shapes = self.shapes.iter().map(|shape| Shape { request: None, ..*shape }).collect();
@@ -191,7 +194,7 @@ impl Workload {
         self.association.get(job).copied().flatten()
     }
 
-    /// What a job is charged to its account for as long as it holds GPUs, thousandths.
+    /// Returns the charge of a job to its account for as long as it holds GPUs, thousandths.
     pub fn charge_of(&self, job: usize) -> u64 {
         self.charge.get(job).copied().unwrap_or_else(|| self.shape_of(job).amount())
     }

@@ -1,9 +1,12 @@
 //! Would a check before the next try of work that keeps failing save GPU time?
 //!
-//! **The rule**: a job whose user's last `k` jobs of the same name all failed before it was submitted is held until somebody has looked. Among
-//! `RUNS`, the `k` with the most GPU time spared on the **earlier** half of the jobs is chosen, of those where at least three of four jobs held
-//! did fail. It is counted on the **later** half: GPU time of held jobs that failed, and jobs held for nothing. A job that is held does not run, so a
-//! user who mends it at once would spare less, and one who does not look would spare more: the figure is a count of the past, not a promise.
+//! **The rule**: a job whose user's last `k` jobs of the same name, numbers aside, all failed
+//! before it was submitted is held until somebody has looked. Among `RUNS`, the `k` with the most
+//! GPU time spared on the **earlier** half of the jobs is chosen, of those where at least three of
+//! four jobs held did fail. It is counted on the **later** half: GPU time of held jobs that failed,
+//! and jobs held for nothing. A job that is held does not run, so a user who mends it at once would
+//! spare less, and one who does not look would spare more: the figure is a count of the past, not a
+//! promise.
 //!
 //! Failed: failed, out of memory, at the time limit. Lost nodes are nobody's fault. O(n log n).
 //!
@@ -13,8 +16,8 @@ use std::collections::HashMap;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::facts::work::{Tries, Try, Work, is_failure};
 use tracecast_analytics::report::format;
-use tracecast_analytics::schema::JobState;
 use tracecast_analytics::stats::sum;
 
 use super::Found;
@@ -32,24 +35,14 @@ const SEED: u64 = 2;
 /// Groups that are named.
 const NAMED: usize = 3;
 
-/// A job with what is needed of it.
-struct Job {
-    row: usize,
-    submit: i64,
-    end: i64,
-    gpu_s: f64,
-    failed: bool,
-    group: (u32, Option<u32>),
-}
-
-/// What a rule does to some jobs.
+/// Effect of a rule on some jobs.
 #[derive(Default)]
 struct Held {
     /// GPU-seconds spared, job by job in the order of submission.
     spared: Vec<f64>,
     failed: u64,
     completed: u64,
-    by_group: HashMap<(u32, Option<u32>), f64>,
+    by_work: HashMap<Work, f64>,
 }
 
 impl Held {
@@ -67,24 +60,12 @@ impl Held {
 /// # Errors
 /// In one line why the trace does not allow it.
 pub fn look(trace: &Trace) -> Result<Found, String> {
-    let facts = JobFacts::of(trace);
-    let failure = |state: JobState| matches!(state, JobState::Failed | JobState::OutOfMemory | JobState::Timeout);
-    let mut jobs: Vec<Job> = (0..facts.len())
-        .filter(|row| facts.state(*row).is_final())
-        .filter_map(|row| {
-            Some(Job {
-                row,
-                submit: trace.jobs.submit.get(row)?,
-                end: trace.jobs.end.get(row)?,
-                gpu_s: facts.gpu_s(row)?,
-                failed: failure(facts.state(row)),
-                group: (trace.jobs.user.code(row)?, trace.jobs.name.code(row)),
-            })
-        })
-        .collect();
-    jobs.sort_by_key(|job| (job.submit, job.row));
+    let facts = JobFacts::new(trace);
+    let mut tries = Tries::from_facts(&facts);
+    tries.jobs.retain(|job| job.gpu_s.is_some());
+    let jobs = &tries.jobs;
     if !jobs.iter().any(|job| job.failed) {
-        let failed = (0..facts.len()).filter(|row| failure(facts.state(*row))).count();
+        let failed = facts.state.iter().filter(|state| is_failure(**state)).count();
         return Err(match failed {
             0 => "No job is recorded as failed.".to_owned(),
             failed => format!(
@@ -94,11 +75,11 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
         });
     }
     let half = jobs.len() / 2;
-    let split = jobs.get(half).map_or(i64::MAX, |job| job.submit);
+    let split = jobs.get(half).map_or(i64::MAX, |job| job.submit_ms);
     let rules: Vec<(usize, Held, Held)> = RUNS
         .into_iter()
         .map(|run| {
-            let (earlier, later) = hold(&jobs, run, split);
+            let (earlier, later) = hold(jobs, run, split);
             (run, earlier, later)
         })
         .collect();
@@ -107,13 +88,13 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
         .filter(|(_, earlier, _)| earlier.precision() >= PRECISION)
         .max_by(|a, b| a.1.gpu_s().total_cmp(&b.1.gpu_s()));
     let Some((run, _, later)) = best else {
-        let why = "Failures do not come in rows that tell the next one in three cases of four.";
+        let why = "After several failures in a row, a job of the same user and name failed in fewer than three cases of four, so nothing is stopped ahead of its end.";
         return Ok(Found::nothing(why.to_owned()));
     };
-    let after = jobs.iter().filter(|job| job.submit >= split);
-    let total = sum::NeumaierSum::from_iter(after.map(|job| job.gpu_s)).value();
-    let days = (jobs.last().map_or(0, |job| job.submit) - split) as f64 / 86_400_000.0;
-    let span_ms = jobs.last().map_or(0, |job| job.submit) - split;
+    let after = jobs.iter().filter(|job| job.submit_ms >= split);
+    let total = sum::NeumaierSum::from_iter(after.filter_map(|job| job.gpu_s)).value();
+    let span_ms = jobs.last().map_or(0, |job| job.submit_ms) - split;
+    let days = span_ms as f64 / 86_400_000.0;
     let estimate = compare::total(&later.spared, span_ms, SEED);
     let (value, share) = (later.gpu_s() / 3600.0, if total > 0.0 { later.gpu_s() / total } else { 0.0 });
     let in_a_row = match run {
@@ -128,7 +109,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
     let Some(estimate) = estimate.filter(|estimate| share >= WORTH && estimate.low > 0.0) else {
         return Ok(Found::nothing(looked_at));
     };
-    let groups = groups(trace, later);
+    let groups = groups(trace, &tries, later);
     let interval =
         format!("95 %, moving-block bootstrap over {} later jobs.", format::count(later.spared.len() as u64));
     let recommendation = Recommendation {
@@ -162,7 +143,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
         confidence: Confidence::Medium,
         risk: "A user who mends the job at once loses little by the next try, so less is spared than was counted.".to_owned(),
         assumptions: vec![
-            "A job of the same name is the same work.".to_owned(),
+            "A job of the same name, numbers aside, is the same work.".to_owned(),
             format!("Most of it is in {groups}."),
         ],
         holds_until: "Users change what they run; count again every month.".to_owned(),
@@ -175,39 +156,39 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
     Ok(Found { recommendation: Some(recommendation), saves: share, looked_at })
 }
 
-/// Which jobs the rule holds, before and from `split` on.
-fn hold(jobs: &[Job], run: usize, split: i64) -> (Held, Held) {
-    let mut by_end: Vec<&Job> = jobs.iter().collect();
-    by_end.sort_by_key(|job| (job.end, job.row));
-    let mut failures: HashMap<(u32, Option<u32>), usize> = HashMap::new();
+/// Jobs that the rule holds, before and from `split` on.
+fn hold(jobs: &[Try], run: usize, split: i64) -> (Held, Held) {
+    let mut by_end: Vec<&Try> = jobs.iter().collect();
+    by_end.sort_by_key(|job| (job.end_ms, job.row));
+    let mut failures: HashMap<Work, usize> = HashMap::new();
     let (mut earlier, mut later) = (Held::default(), Held::default());
     let mut next = 0;
     for job in jobs {
-        while let Some(before) = by_end.get(next).filter(|before| before.end <= job.submit) {
-            let row = failures.entry(before.group).or_default();
+        while let Some(before) = by_end.get(next).filter(|before| before.end_ms <= job.submit_ms) {
+            let row = failures.entry(before.work).or_default();
             *row = if before.failed { *row + 1 } else { 0 };
             next += 1;
         }
-        let held = if job.submit < split { &mut earlier } else { &mut later };
-        let is_held = failures.get(&job.group).is_some_and(|row| *row >= run);
-        held.spared.push(if is_held && job.failed { job.gpu_s } else { 0.0 });
+        let held = if job.submit_ms < split { &mut earlier } else { &mut later };
+        let is_held = failures.get(&job.work).is_some_and(|row| *row >= run);
+        let lost = job.gpu_s.filter(|_| job.failed).unwrap_or(0.0);
+        held.spared.push(if is_held { lost } else { 0.0 });
         if is_held {
             held.failed += u64::from(job.failed);
             held.completed += u64::from(!job.failed);
-            *held.by_group.entry(job.group).or_default() += if job.failed { job.gpu_s } else { 0.0 };
+            *held.by_work.entry(job.work).or_default() += lost;
         }
     }
     (earlier, later)
 }
 
 /// The groups with most GPU time spared, in words.
-fn groups(trace: &Trace, held: &Held) -> String {
-    let mut all: Vec<((u32, Option<u32>), f64)> = held.by_group.iter().map(|(group, gpu_s)| (*group, *gpu_s)).collect();
+fn groups(trace: &Trace, tries: &Tries, held: &Held) -> String {
+    let mut all: Vec<(Work, f64)> = held.by_work.iter().map(|(work, gpu_s)| (*work, *gpu_s)).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let words = all.iter().take(NAMED).map(|((user, name), gpu_s)| {
-        let user = trace.jobs.user.name(*user).unwrap_or("an unknown user");
-        let name =
-            name.and_then(|name| trace.jobs.name.name(name)).map_or_else(String::new, |name| format!(" ({name})"));
+    let words = all.iter().take(NAMED).map(|(work, gpu_s)| {
+        let user = trace.jobs.user.name(work.user).unwrap_or("an unknown user");
+        let name = tries.stem(*work).map_or_else(String::new, |name| format!(" ({name})"));
         format!("{user}{name}: {} GPU-hours", format::compact(gpu_s / 3600.0))
     });
     words.collect::<Vec<_>>().join("; ")
@@ -243,15 +224,16 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let job = |at: i64, failed: bool| Job {
+        let work = Work { user: 0, stem: None };
+        let job = |at: i64, failed: bool| Try {
             row: at as usize,
-            submit: at,
-            end: at + 1,
-            gpu_s: 10.0,
+            submit_ms: at,
+            end_ms: at + 1,
+            gpu_s: Some(10.0),
             failed,
-            group: (0, None),
+            work,
         };
-        let jobs: Vec<Job> =
+        let jobs: Vec<Try> =
             [true, true, true, true, false].into_iter().zip(0..).map(|(failed, at)| job(at, failed)).collect();
         let (_, later) = hold(&jobs, 2, 0);
         assert_eq!((later.failed, later.completed, later.gpu_s()), (2, 1, 20.0));
@@ -259,13 +241,13 @@ mod tests {
 
     #[test]
     fn rows_of_failures_are_worth_a_check_and_single_ones_are_not() {
-        let Found { recommendation: found, looked_at: said, .. } = look(&trace(&"FFFFFFFFFC".repeat(40))).unwrap();
-        let found = found.unwrap();
-        assert!(found.action.starts_with("Hold a job") && said.contains("GPU-hours"), "{said}");
+        let Found { recommendation: result, looked_at: said, .. } = look(&trace(&"FFFFFFFFFC".repeat(40))).unwrap();
+        let result = result.unwrap();
+        assert!(result.action.starts_with("Hold a job") && said.contains("GPU-hours"), "{said}");
         // Of ten jobs at least six fail after failures.
-        assert!(found.effects[0].change < -100.0 && found.effects[0].high.unwrap() < 0.0);
+        assert!(result.effects[0].change < -100.0 && result.effects[0].high.unwrap() < 0.0);
         let is_advised =
-            |states: &str| look(&trace(&states.repeat(100))).is_ok_and(|found| found.recommendation.is_some());
+            |states: &str| look(&trace(&states.repeat(100))).is_ok_and(|result| result.recommendation.is_some());
         assert!(!is_advised("FC"), "after a failure comes a success");
         assert!(!is_advised("C"));
     }

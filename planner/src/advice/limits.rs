@@ -6,6 +6,7 @@
 //! Worked number: a job of 4 GPUs ended at its limit of 24 h took 96 GPU-hours.
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::describe::limits::limited;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::JobState;
@@ -27,7 +28,7 @@ const SEED: u64 = 3;
 /// # Errors
 /// In one line why the trace does not allow it.
 pub fn look(trace: &Trace) -> Result<Found, String> {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let mut jobs: Vec<usize> = (0..facts.len()).filter(|job| facts.is_gpu_job(*job)).collect();
     jobs.sort_by_key(|job| (trace.jobs.submit.get(*job), *job));
     let limit = |job: usize| trace.jobs.time_limit_s.get(job).filter(|limit| *limit > 0.0);
@@ -39,11 +40,7 @@ pub fn look(trace: &Trace) -> Result<Found, String> {
             format::counted(jobs.len() as u64, "GPU job", "GPU jobs")
         ));
     }
-    let mut used: Vec<f64> = jobs
-        .iter()
-        .filter(|job| !facts.is_censored(**job))
-        .filter_map(|job| Some(facts.run_s(*job)? / limit(*job)?))
-        .collect();
+    let mut used: Vec<f64> = limited(&facts).map(|job| job.run_s / job.limit_s).collect();
     let half = quantile::quantiles_in_place(&mut used, &[0.5]).first().copied().flatten();
     let ended = |job: &usize| facts.state(*job) == JobState::Timeout;
     let lost: Vec<f64> =
@@ -125,9 +122,9 @@ mod tests {
 
     #[test]
     fn what_limits_end_is_counted_and_what_they_do_not_is_said() {
-        let Found { recommendation: found, looked_at: said, .. } = look(&trace(2)).unwrap();
+        let Found { recommendation: result, looked_at: said, .. } = look(&trace(2)).unwrap();
         // 40 of 200 jobs of 4 GPU-hours.
-        assert_eq!(found.unwrap().effects[0].change, -160.0);
+        assert_eq!(result.unwrap().effects[0].change, -160.0);
         assert!(said.contains("40 jobs ended at it, with 20.0 %"), "{said}");
         let Found { recommendation: none, looked_at: said, .. } = look(&trace(0)).unwrap();
         assert!(none.is_none() && said.contains("at most 10.0 % of their limit"), "{said}");

@@ -42,21 +42,21 @@ const PARTS: usize = 7;
 
 /// Plans that take more than a record, and what: none is asked here.
 const UNASKED: [(&str, &str); 3] = [
-    ("How many nodes", "How long jobs may wait is for you to say: `tracecast plan capacity TRACE --target-p95 1h`."),
+    ("How many nodes", "How long jobs may wait is for you to say: `tracecast plan nodes TRACE --target-p95 1h`."),
     (
         "What to rent and what to own",
-        "A record has no prices: `tracecast plan fleet TRACE --prices OFFERS` says what to commit to, and `tracecast plan burst TRACE --prices OFFERS` what to own.",
+        "A record has no prices: `tracecast plan rent fleet TRACE --offers OFFERS` says what to commit to, and `tracecast plan rent burst TRACE --offers OFFERS` what to own.",
     ),
     (
         "Jobs that share GPUs, and GPUs cut into slices",
-        "A record does not say how fast jobs run side by side: `tracecast plan sharing TRACE --pairs PAIRS` and `tracecast plan mig` take measured speeds.",
+        "A record does not say how fast jobs run side by side: `tracecast plan share couples TRACE --pairs PAIRS` and `tracecast plan share mig` take measured speeds.",
     ),
 ];
 
 /// What the row of figures calls the energy of an audit.
 const IT_ENERGY: &str = "Energy of IT";
 
-/// What is asked.
+/// Request for a report.
 #[derive(Debug, Clone, Default)]
 pub struct ReportRequest {
     /// Heading of the report.
@@ -72,7 +72,7 @@ pub struct ReportRequest {
 pub struct ReportData {
     /// Version of this form.
     pub report_schema: String,
-    /// What to change, the most worthwhile first; empty where nothing is worth it.
+    /// Recommended changes, the most worthwhile first; empty where nothing is worth it.
     pub recommendations: Vec<Recommendation>,
     /// What was looked at and left alone, or could not be told.
     pub left_alone: Vec<LeftAlone>,
@@ -130,7 +130,7 @@ pub(crate) fn in_a_line(error: &dyn std::error::Error) -> String {
 /// If the trace's carbon intensities contradict each other.
 pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Result<(Report, ReportData)> {
     watch.more(PARTS);
-    let description = Description::of(trace);
+    let description = Description::new(trace);
     watch.made();
     let mut document = description.report(&request.title);
     // What needs the cluster as a whole, and why it is not looked at.
@@ -140,7 +140,7 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         (None, false) => None,
     };
     let why = || without.as_ref().map(|why| format!("Not looked at: {why}."));
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let loaded = without.clone().map_or_else(|| pooling::loaded(trace, &facts), Err);
     let pooling = loaded.as_ref().map_err(String::clone).and_then(|loaded| pooling::compare(&facts, loaded));
     add_pooling(&mut document, &pooling);
@@ -219,11 +219,11 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
 
 /// What a plan said.
 struct Asked {
-    /// What it found, or why it could not judge.
+    /// Findings, or why the plan could not judge.
     found: std::result::Result<Found, String>,
-    /// Its sections.
+    /// Sections of the plan's report.
     sections: Vec<Section>,
-    /// What it takes for granted, in sentences.
+    /// Assumptions, in sentences.
     notes: Vec<String>,
 }
 
@@ -234,12 +234,12 @@ impl Asked {
     }
 }
 
-/// What was found.
+/// Findings of a plan.
 #[derive(Debug)]
 pub struct Found {
-    /// What to change, if anything is worth it.
+    /// Recommended change, if any is worth it.
     pub recommendation: Option<Recommendation>,
-    /// What that saves, a share of what it changes.
+    /// Saving, a share of what changes.
     pub saves: f64,
     /// What was looked at, and why nothing should change, in a sentence.
     pub looked_at: String,
@@ -252,7 +252,7 @@ impl Found {
     }
 }
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Default)]
 struct Gathered {
     /// Recommendations, each with the share that it saves of what it changes.
@@ -310,7 +310,7 @@ fn add_energy(document: &mut Report, trace: &Trace) -> Result<()> {
     let used = factors::load(Factors::default(), trace)?;
     let account = account::account(&ledger, &used.loaded);
     let beside = Beside { of_readings: true, factors: used.records, notes: used.notes, ..Beside::default() };
-    let answer = audit::answer::Answer::of(trace, &ledger, account, beside);
+    let answer = audit::answer::Answer::new(trace, &ledger, account, beside);
     let it = answer.account.it_kwh;
     if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == GPU_ENERGY) {
         let span = format::duration((answer.window.to_ms - answer.window.from_ms) as f64 / 1000.0);

@@ -12,36 +12,34 @@ use super::{Asked, Found, in_a_line, is_judged};
 use crate::plan::Recommendation;
 use crate::queues::pooling::{NO_SIZES, Pooling};
 use crate::queues::share::Sharing;
-use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
+use crate::queues::{self, QueuesAnswer, QueuesRequest, SearchRun};
 use crate::replay::input::Loaded;
-use crate::replay::nearest::{Backfill, todays};
+use crate::replay::nearest::{Backfill, Unnamed, todays};
 use crate::sim::Policy;
 
 /// Jobs that are replayed at most over the ways of the plan, some ten seconds' worth; what tests the chosen takes some replays more.
 const MOST_REPLAYED: usize = 8_000_000;
 
 /// What to do where nobody says how many nodes there are.
-const SIZED: &str = " `tracecast cluster TRACE --out cluster.toml` writes a file of them to correct, and `tracecast plan queues TRACE --cluster cluster.toml` plans on it.";
+const SIZED: &str = " `tracecast cluster TRACE --out cluster.toml` writes a file of them to correct, and `tracecast plan queues TRACE --site cluster.toml` plans on it.";
 
 /// Asks the plan of the jobs that were loaded; `pooling` is what one pool would do, if that was replayed.
 pub(super) fn ask(trace: &Trace, loaded: &Result<Loaded, String>, pooling: &Result<Pooling, String>) -> Asked {
     let told = pooling.as_ref().map(Pooling::sentence).unwrap_or_default();
     match plan(trace, loaded) {
         Err(why) => Asked::refused(why),
-        Ok(answer) if !answer.fidelity.is_believed() => {
-            Asked::refused(format!("{told} {}", answer.fidelity.sentence()).trim_start().to_owned())
+        Ok(answer) if !answer.trial.fidelity.is_believed() => {
+            Asked::refused(format!("{told} {}", answer.trial.fidelity.sentence()).trim_start().to_owned())
         }
         Ok(answer) if !is_judged(answer.verdict) => Asked::refused(answer.action.replace("**", "")),
         Ok(answer) => {
-            let later = format::counted(answer.held_out.today.jobs, "later job", "later jobs");
+            let later = format::counted(answer.trial.today.jobs, "later job", "later jobs");
             let looked_at = format!("{told} On {later}: {}", answer.action.replace("**", ""));
-            let saves = answer
-                .held_out
-                .mean_wait_change_s
-                .map_or(0.0, |change| -change.value / answer.held_out.today.mean_wait_s);
+            let saves =
+                answer.trial.mean_wait_change_s.map_or(0.0, |change| -change.value / answer.trial.today.mean_wait_s);
             let recommendation =
                 answer.recommendation.clone().map(|found| Recommendation { command: Some(command(&answer)), ..found });
-            let sections = answer.report().sections.into_iter().take(2).collect();
+            let sections = queues::answer::report(&answer).sections.into_iter().take(2).collect();
             let found = Found { recommendation, saves, looked_at: looked_at.trim_start().to_owned() };
             Asked { found: Ok(found), sections, notes: Vec::new() }
         }
@@ -50,9 +48,9 @@ pub(super) fn ask(trace: &Trace, loaded: &Result<Loaded, String>, pooling: &Resu
 
 /// The command that writes what is advised.
 fn command(answer: &QueuesAnswer) -> String {
-    let setup = answer.setup().map(|setup| setup.sharing);
+    let setup = answer.body.setup().map(|setup| setup.sharing);
     let who = if setup == Some(Sharing::AsToday) { "slurm" } else { "slurm,kueue" };
-    let named = if answer.today_is_by_limits() { " --scan easy --estimate requested" } else { "" };
+    let named = if answer.body.today_is_by_limits() { " --scan easy --estimate requested" } else { "" };
     format!("tracecast plan queues TRACE{named} --emit {who} --emit-to queues")
 }
 
@@ -65,7 +63,9 @@ fn plan(trace: &Trace, loaded: &Result<Loaded, String>) -> Result<QueuesAnswer, 
     let loaded = loaded.as_ref().map_err(|why| reason(why.clone()))?;
     let most_listed = MOST_REPLAYED / (2 * loaded.workload.len().max(1));
     let policy = Policy::default().on(loaded.resource);
-    let found = todays(loaded, policy, None, Backfill::ByWhatIsKnown).map_err(|error| in_a_line(&error))?;
-    let request = QueuesRequest { most_listed, ..QueuesRequest::of_list(None, found.policy) };
-    QueuesAnswer::of(trace, loaded, String::new(), &request, SearchRun::default()).map_err(|error| in_a_line(&error))
+    let result =
+        todays(loaded, policy, None, Backfill::ByWhatIsKnown, Unnamed::Scan).map_err(|error| in_a_line(&error))?;
+    // A report tells nothing of Kueue's admission.
+    let request = QueuesRequest { most_listed, under_kueue: false, ..QueuesRequest::of_list(None, result.policy) };
+    queues::plan(trace, loaded, String::new(), &request, SearchRun::default()).map_err(|error| in_a_line(&error))
 }

@@ -62,13 +62,14 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
 const OTHER_WAIT: f64 = 0.05;
 const OTHER_WAIT_S: f64 = 60.0;
 
-/// That the queue is not that of the record, where FIFO waits otherwise on the nodes of the replay.
+/// A caution that the replayed queue is not that of the record, where FIFO waits otherwise on the
+/// nodes of the replay.
 fn other_nodes(downstream: &Downstream) -> Option<String> {
     let (here, record_s) = (downstream.called(FIFO)?.mean_wait_s, downstream.fifo_on_record_s?);
     let (apart, least) = ((here - record_s).abs(), (OTHER_WAIT * record_s.max(here)).max(OTHER_WAIT_S));
     (apart > least).then(|| {
         format!(
-            "**The orders below are replayed on the nodes of --cluster, on which FIFO waits {} on average, and {} on the nodes as they were.** `tracecast cluster SOURCE --over-time` writes the nodes of the record as they changed.",
+            "**The orders below are replayed on the nodes of --site, on which FIFO waits {} on average, and {} on the nodes as they were.** `tracecast cluster SOURCE --over-time` writes the nodes of the record as they changed.",
             format::duration(here),
             format::duration(record_s)
         )
@@ -87,7 +88,8 @@ fn by_predictions(downstream: &Downstream) -> impl Iterator<Item = &QueueOutcome
     downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && !outcome.preempts && !outcome.oracle)
 }
 
-/// Of these the one with the shortest mean wait whose 95 % quantile is no longer than FIFO's, seen with hindsight.
+/// Order by predictions with the shortest mean wait among those whose 95 % quantile is no longer
+/// than FIFO's, chosen with future data.
 fn best_with_hindsight(downstream: &Downstream) -> Option<&QueueOutcome> {
     by_predictions(downstream)
         .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
@@ -318,13 +320,13 @@ pub(super) fn queue(downstream: &Downstream, chosen: &str, ranked_at: f64) -> Se
         .with_chart(chart)
         .with_table(table)
         .with_definition(format!(
-            "Measures of what a job is predicted to run. Mean of logs: e to the mean logarithm. Mean within a day: the mean of the runs cut off at a day. Quantile chosen on earlier jobs: that of {}, which `predict` hands out as predicted_duration_s.",
+            "Measures of what a job is predicted to run. Mean of logs: e to the mean logarithm. Mean within a day: the mean of the runs cut off at a day. Quantile chosen on earlier jobs: that of {}, which `model predict duration` hands out as predicted_duration_s.",
             format::percent(ranked_at)
         ))
-        .with_definition("All orders are replayed on the nodes of --cluster. How near FIFO comes to the record is told of the nodes of the record, where they are known, and of jobs whose start is recorded, so its mean wait is another.")
+        .with_definition("All orders are replayed on the nodes of --site. How near FIFO comes to the record is told of the nodes of the record, where they are known, and of jobs whose start is recorded, so its mean wait is another.")
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
-        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these orders are replayed without it, as that simulator does not know them.")
+        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --site compat=helios these orders are replayed without it, as that simulator does not know them.")
         .with_definition(boost)
         .with_definition("Preemptive orders are another kind of cluster (jobs are stopped and started again at a cost of 7, 30 or 60 s) and stand apart.")
 }
@@ -345,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Found by a newcomer: a table of a hundred orders, of which some were the same.
+    /// Regression test: a table of a hundred orders held some of them twice.
     #[test]
     fn the_table_shows_the_orders_of_the_choice() {
         use LengthMeasure::{Mean, Ranked, Upper};
@@ -376,7 +378,8 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("5 orders by other measures")), "{notes:?}");
     }
 
-    /// Found by a newcomer: the best of all orders that were tried was told of those that age alone, and better ones stood in its own table.
+    /// Regression test: "the best of all orders that were tried" was chosen from those that age
+    /// alone, and its own table showed better ones.
     #[test]
     fn the_best_with_hindsight_is_the_best_of_all_that_go_by_predictions() {
         let of = |order: &str, mean_wait_s: f64, tail: f64, model: bool| QueueOutcome {
@@ -399,7 +402,8 @@ mod tests {
         assert_eq!(short.rows.len(), 3, "{short:?}");
     }
 
-    /// Found by a newcomer: the replay was said to repeat the record, which it does on the nodes of the record, and orders were compared on others.
+    /// Regression test: the replay was said to repeat the record, which it does on the nodes of the
+    /// record, and orders were compared on others.
     #[test]
     fn other_nodes_than_those_of_the_record_are_told_first() {
         let fifo = |fifo_on_record_s: Option<f64>| Downstream {

@@ -1,4 +1,4 @@
-//! The answer of `plan burst`.
+//! The answer of `plan rent burst`.
 //!
 //! The later weeks say whether nodes and a waiting policy that were chosen so are worth having; those to come are then chosen anew on all weeks, back from the end of the record. Money is told by the month, of
 //! 730.5 hours.
@@ -36,9 +36,9 @@ use crate::replay::input::Column;
 pub use render::report;
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-burst/2";
+pub const SCHEMA: &str = "plan-rent-burst/2";
 
-/// What is asked.
+/// Request for a burst plan.
 #[derive(Debug, Clone)]
 pub struct BurstRequest {
     /// Beginning of the windows that the plan is priced on; a third of the record, if `None`.
@@ -49,12 +49,12 @@ pub struct BurstRequest {
     pub predictions: Option<Column>,
 }
 
-/// Who waits, and where a policy knows runs from.
+/// A waiting policy, and where it knows runs from.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToldPolicy {
     /// Kind of policy.
     pub family: WaitingFamily,
-    /// Where it knows runs from; none where it looks at none.
+    /// Source of the runs that the policy knows; none where it looks at none.
     pub runs: Option<RunsFrom>,
     /// Run from which on, or below which, jobs wait, seconds.
     pub run_s: Option<f64>,
@@ -64,12 +64,12 @@ pub struct ToldPolicy {
     pub foreseen_s: Option<f64>,
     /// The longest wait, after which a job goes to the cloud, seconds; none without limit.
     pub most_s: Option<f64>,
-    /// The same in words.
+    /// The policy in words.
     pub what: String,
 }
 
 impl ToldPolicy {
-    fn of(setup: &BurstSetup, most_ms: i64) -> Self {
+    fn new(setup: &BurstSetup, most_ms: i64) -> Self {
         let s = |ms: i64| Some(ms as f64 / 1e3);
         let policy = setup.policy;
         let family = policy.family();
@@ -98,7 +98,7 @@ impl ToldPolicy {
 /// How long jobs waited, and how many ran in the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BurstWaits {
-    /// Their waits.
+    /// Waits of the jobs.
     #[serde(flatten)]
     pub all: WaitSummary,
     /// Share of them that ran in the cloud.
@@ -106,28 +106,28 @@ pub struct BurstWaits {
 }
 
 impl BurstWaits {
-    fn of(jobs: &[WaitedJob]) -> Self {
+    fn new(jobs: &[WaitedJob]) -> Self {
         let waits: Vec<i64> = jobs.iter().map(|job| job.wait_ms).collect();
         let cloud = jobs.iter().filter(|job| job.cloud).count() as f64 / jobs.len().max(1) as f64;
-        Self { all: WaitSummary::of(&waits), cloud }
+        Self { all: WaitSummary::new(&waits), cloud }
     }
 }
 
-/// What a rule chose for a GPU type.
+/// Choice of a rule for a GPU type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BurstChoice {
     /// GPU type.
     pub gpu: String,
     /// Nodes of the pool.
     pub nodes: u32,
-    /// Who waits.
+    /// Policy that says who waits.
     pub policy: ToldPolicy,
 }
 
-/// What is told of a rule over all windows, beside its cost.
+/// Figures of a rule over all windows, beside its cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BurstFigures {
-    /// What it chose, GPU type by GPU type.
+    /// Choices, by GPU type.
     pub chosen: Vec<BurstChoice>,
     /// GPUs of the pool.
     pub own_gpus: f64,
@@ -141,7 +141,7 @@ pub struct BurstFigures {
     pub p95_of_sizes_s: f64,
 }
 
-/// What is told of a rule in a window, beside its cost.
+/// Figures of a rule in a window, beside its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BurstInWindow {
     /// Mean wait of the jobs submitted in it, seconds.
@@ -151,9 +151,9 @@ pub struct BurstInWindow {
 /// The later jobs of a size, under the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BurstSize {
-    /// Their size.
+    /// Size of the jobs.
     pub size: SizeClass,
-    /// Their waits.
+    /// Waits of the jobs.
     pub waits: BurstWaits,
 }
 
@@ -172,7 +172,7 @@ pub struct BurstPoolPlan {
     pub nodes: u32,
     /// Fewest and most nodes that keep the target under the same policy and cost at most 3 % more on all weeks of the record, as far as bisection finds them.
     pub nodes_alike: (u32, u32),
-    /// What the nodes cost to buy; none where they are reserved.
+    /// Price of the nodes if bought; none where they are reserved.
     pub purchase: Option<f64>,
     /// Years over which that is spread.
     pub years: Option<f64>,
@@ -182,15 +182,15 @@ pub struct BurstPoolPlan {
     pub own_per_gpu_h: f64,
     /// An hour of a GPU on demand, the cheapest.
     pub on_demand_per_gpu_h: f64,
-    /// Who waits.
+    /// Policy that says who waits.
     pub policy: ToldPolicy,
-    /// What the pool costs a month.
+    /// Cost of the pool a month.
     pub own_per_month: f64,
-    /// What the cloud costs a month.
+    /// Cost of the cloud a month.
     pub cloud_per_month: f64,
     /// What is put off beyond the end of the record costs a month of it, less what is put off into it.
     pub put_off_per_month: f64,
-    /// What it is held against costs a month: all on demand, or, where the nodes are given, nobody waiting.
+    /// Cost of the baseline a month: all on demand, or, where the nodes are given, nobody waiting.
     pub baseline_per_month: f64,
     /// Share of the pool in use; none without any.
     pub own_used: Option<f64>,
@@ -200,16 +200,16 @@ pub struct BurstPoolPlan {
     pub waits: BurstWaits,
 }
 
-/// What another target would cost.
+/// Cost of another target.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BurstTarget {
     /// The wait that 95 % of the jobs, and of those of each size class, are not to exceed, seconds.
     pub target_s: f64,
-    /// What is chosen, GPU type by GPU type.
+    /// Choices, by GPU type.
     pub chosen: Vec<BurstChoice>,
     /// GPUs of the pool.
     pub own_gpus: f64,
-    /// What it costs a month.
+    /// Cost a month.
     pub cost_per_month: f64,
 }
 
@@ -219,7 +219,7 @@ pub type BurstTrial = Trial<BurstRule, BurstFigures, BurstInWindow>;
 /// The answer.
 pub type BurstAnswer = Answer<BurstTrial, BurstBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BurstBody {
     /// Currency of all money.
@@ -242,11 +242,11 @@ pub struct BurstBody {
     pub predicted_within_twice: f64,
     /// The pools to come.
     pub pools: Vec<BurstPoolPlan>,
-    /// What they and the cloud cost a month, on all weeks of the record.
+    /// Cost of the nodes and the cloud a month, on all weeks of the record.
     pub cost_per_month: IntervalEstimate,
-    /// What the baseline costs a month on the same weeks.
+    /// Cost of the baseline a month on the same weeks.
     pub baseline_per_month: IntervalEstimate,
-    /// What other targets would cost.
+    /// Costs of other targets.
     pub targets: Vec<BurstTarget>,
     /// Costs over numbers of nodes, pool by pool.
     #[serde(skip)]
@@ -272,10 +272,10 @@ pub fn json_schema() -> serde_json::Value {
 /// # Errors
 /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
 pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest) -> Result<BurstAnswer> {
-    let facts = JobFacts::of(trace);
-    let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+    let facts = JobFacts::new(trace);
+    let jobs = PoolJobs::new(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
     let span = jobs.span()?;
-    let split = WeekSplit::of(span, request.eval_from_ms)?;
+    let split = WeekSplit::new(span, request.eval_from_ms)?;
     let terms = &request.terms;
     let supplies = supplies(&jobs, offers, terms)?;
     let all = jobs.unwaited(i64::MAX);
@@ -327,7 +327,7 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
         }
     }
     let action = advise::act(&trial, &body, verdict);
-    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
@@ -342,7 +342,7 @@ impl Teller<'_> {
         let one = |((gpu, _), setup): (&(String, f64), &BurstSetup)| BurstChoice {
             gpu: gpu.clone(),
             nodes: setup.nodes,
-            policy: ToldPolicy::of(setup, self.most_ms),
+            policy: ToldPolicy::new(setup, self.most_ms),
         };
         self.gpus.iter().zip(setups).map(one).collect()
     }
@@ -352,7 +352,7 @@ impl Teller<'_> {
     }
 }
 
-/// What was assumed, in words.
+/// Assumptions, in words.
 fn notes(
     jobs: &PoolJobs<'_>,
     span: (i64, i64),

@@ -3,7 +3,8 @@
 //! Every [rule](BurstRule) chooses on the weeks before the split, with the jobs as they were known then: those that had started, their runs cut off at that moment. All jobs are then replayed
 //! from the first on, so that the later ones meet the pool as it was left, and the later hours are billed. GPU types are planned one by one, and put together.
 //!
-//! Beside the plan stand everything on demand, nodes for the earlier peak and the newsvendor's number of `plan fleet` with nobody waiting, each family of
+//! Beside the plan stand everything on demand, nodes for the earlier peak and the newsvendor's
+//! number of `plan rent fleet` with nobody waiting, each family of
 //! policies with the best of its thresholds and numbers of nodes, families that know the runs, and the best of all, chosen with hindsight on the later weeks.
 //!
 //! O(rules × replay + two searches) a GPU type. Worked example: three weeks, of which the last is priced: what costs least on the two before has 16 nodes and lets all wait for an hour; on the third it
@@ -51,13 +52,13 @@ pub enum BurstRule {
     ShortWaits,
     /// Long jobs wait, and jobs whose wait is foreseen to be short.
     LongOrShortWaits,
-    /// As `long`, with runs known.
+    /// `long` with runs known.
     LongKnown,
-    /// As `short`, with runs known.
+    /// `short` with runs known.
     ShortKnown,
-    /// As `short_waits`, with runs known.
+    /// `short_waits` with runs known.
     ShortWaitsKnown,
-    /// As `long_or_short_waits`, with runs known.
+    /// `long_or_short_waits` with runs known.
     LongOrShortWaitsKnown,
     /// The best of the families that limit waits and know no run.
     Plan,
@@ -88,7 +89,7 @@ impl BurstRule {
         Self::Hindsight,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::OnDemand => "all on demand",
@@ -143,7 +144,7 @@ pub enum OwnNodes {
     Reserved,
 }
 
-/// What is asked of a search.
+/// Target and limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BurstTerms {
     /// The wait that 95 % of the jobs, and of those of each size class, are not to exceed, seconds.
@@ -154,14 +155,14 @@ pub struct BurstTerms {
     pub nodes: Option<u32>,
     /// Whether nobody is to wait, and only the number of nodes is chosen.
     pub nobody_waits: bool,
-    /// What they are; bought where the offers have such, if `None`.
+    /// Kind of the nodes; bought where the offers have such, if `None`.
     pub own: Option<OwnNodes>,
     /// Months that are planned for: a longer commitment counts as paid to its end within them.
     pub horizon_months: f64,
 }
 
 impl BurstTerms {
-    /// As a search takes it.
+    /// Returns the target of the search.
     pub fn aim(&self) -> BurstAim {
         BurstAim { target_s: self.target_s, nodes: self.nodes }
     }
@@ -220,7 +221,7 @@ pub fn supplies(jobs: &PoolJobs<'_>, offers: &Offers, terms: &BurstTerms) -> Res
         // Nothing runs on spot, so what checkpoints cost there is nothing.
         let costs = CheckpointCosts { checkpoint_s: 0.0, restart_s: 0.0 };
         let options = SupplyOptions { horizon_months: terms.horizon_months, buy: true, costs };
-        let supply = PoolSupply::of(offers, pool, &PoolDemand::default(), &options).without_spot();
+        let supply = PoolSupply::new(offers, pool, &PoolDemand::default(), &options).without_spot();
         let cheapest = |bought: bool| supply.cheapest(|term| (term == Term::Owned) == bought).map(|(_, of)| of.clone());
         let own = match terms.own {
             Some(OwnNodes::Bought) => cheapest(true),
@@ -251,11 +252,11 @@ pub fn supplies(jobs: &PoolJobs<'_>, offers: &Offers, terms: &BurstTerms) -> Res
 pub struct TestedBurst {
     /// The rule.
     pub rule: BurstRule,
-    /// What it chose, GPU type by GPU type.
+    /// Choices, by GPU type.
     pub setups: Vec<BurstSetup>,
-    /// What each window cost.
+    /// Cost of each window.
     pub windows: Vec<BurstSpent>,
-    /// What each block that intervals draw cost.
+    /// Cost of each block that intervals resample.
     pub blocks: Vec<BurstSpent>,
     /// Later jobs.
     pub waits: Vec<WaitedJob>,
@@ -285,8 +286,8 @@ impl TestedBurst {
         let times = part.replay(&setup)?;
         let later = whole(&split.after);
         for (into, ranges) in [(&mut self.windows, hours(&split.after)), (&mut self.blocks, blocks(&split.after))] {
-            let found = part.account(&setup, &times, later, &ranges);
-            into.iter_mut().zip(&found).for_each(|(sum, found)| sum.add(found));
+            let result = part.account(&setup, &times, later, &ranges);
+            into.iter_mut().zip(&result).for_each(|(sum, result)| sum.add(result));
         }
         self.waits.extend(part.waits(&times, later));
         self.p95_s = self.p95_s.max(part.p95_s(&times, later));
@@ -295,7 +296,7 @@ impl TestedBurst {
     }
 }
 
-/// The same where the plan is that nobody waits: what was chosen for that is the plan's then.
+/// Replaces the results of the plan by those of `Nobody`, for where the plan is that nobody waits.
 pub(super) fn planned_unwaited(mut tested: Vec<TestedBurst>) -> Vec<TestedBurst> {
     let nobody = tested.iter().find(|tested| tested.rule == BurstRule::Nobody).cloned();
     if let (Some(nobody), Some(plan)) = (nobody, tested.iter_mut().find(|tested| tested.rule == BurstRule::Plan)) {
@@ -311,9 +312,9 @@ pub struct BurstCase<'a> {
     pub jobs: &'a PoolJobs<'a>,
     /// Offers.
     pub offers: &'a Offers,
-    /// What each row of the trace is predicted to run, seconds.
+    /// Predicted run of each row of the trace, seconds.
     pub predicted_s: &'a [f64],
-    /// What is asked.
+    /// The request.
     pub terms: &'a BurstTerms,
 }
 
@@ -323,7 +324,7 @@ impl BurstCase<'_> {
         let gpu = self.offers.pools.get(of.pool).map_or("", |pool| pool.gpu.as_str());
         let (own, supply) = (of.own.clone(), of.supply.clone());
         let jobs = self.jobs.unwaited(known_ms);
-        let part = BurstPart::of((gpu, of.pool), &jobs, self.predicted_s, (own, supply), self.terms.most_ms);
+        let part = BurstPart::new((gpu, of.pool), &jobs, self.predicted_s, (own, supply), self.terms.most_ms);
         let demand = self.jobs.demand(stretch, known_ms).into_iter().nth(of.pool).unwrap_or_default();
         (part, demand)
     }
@@ -331,33 +332,33 @@ impl BurstCase<'_> {
     /// Every rule: chosen before the split with what was known then, priced after it.
     ///
     /// # Errors
-    /// As [`BurstPart::replay`].
+    /// Errors of [`BurstPart::replay`].
     pub fn test(&self, supplies: &[BurstSupply], split: &WeekSplit) -> Result<Vec<TestedBurst>> {
         let nodes = self.terms.nodes;
         // Where the nodes are there, how many there might have been is no question.
-        let asked = |rule: &BurstRule| {
+        let request = |rule: &BurstRule| {
             nodes.is_none() || !matches!(rule, BurstRule::OnDemand | BurstRule::Peak | BurstRule::Newsvendor)
         };
-        let mut found: Vec<TestedBurst> =
-            BurstRule::ALL.into_iter().filter(asked).map(|rule| TestedBurst::new(rule, split)).collect();
+        let mut result: Vec<TestedBurst> =
+            BurstRule::ALL.into_iter().filter(request).map(|rule| TestedBurst::new(rule, split)).collect();
         for supply in supplies {
-            self.test_type(supply, split, &mut found)?;
+            self.test_type(supply, split, &mut result)?;
         }
-        Ok(found)
+        Ok(result)
     }
 
-    fn test_type(&self, supply: &BurstSupply, split: &WeekSplit, found: &mut [TestedBurst]) -> Result<()> {
+    fn test_type(&self, supply: &BurstSupply, split: &WeekSplit, result: &mut [TestedBurst]) -> Result<()> {
         let (aim, target_s) = (self.terms.aim(), self.terms.target_s);
         let (earlier, later) = (whole(&split.before), whole(&split.after));
         let (before, need) = self.part(supply, earlier, split.split_ms());
         let families: Vec<(WaitingFamily, RunsFrom)> =
             BurstRule::ALL.into_iter().filter_map(BurstRule::family).collect();
-        let search = BurstSearch::of(&before, &need, earlier, &families, &aim)?;
+        let search = BurstSearch::new(&before, &need, earlier, &families, &aim)?;
         let fallback = self.terms.unwaited();
         let most = supply.own.limit.unwrap_or(u32::MAX);
         let (after, need_after) = self.part(supply, later, i64::MAX);
         let mut chosen: Vec<BurstSetup> = Vec::new();
-        for tested in found.iter_mut() {
+        for tested in result.iter_mut() {
             let setup = match tested.rule {
                 BurstRule::OnDemand => BurstSetup::unwaited(0),
                 BurstRule::Peak => {
@@ -370,7 +371,7 @@ impl BurstCase<'_> {
                     BurstSetup::unwaited(count.min(most))
                 }
                 BurstRule::Plan => plan_of(&search, self.terms).unwrap_or(fallback),
-                BurstRule::Hindsight => self.hindsight((&after, &need_after), later, &families, &chosen)?,
+                BurstRule::Hindsight => self.oracle((&after, &need_after), later, &families, &chosen)?,
                 // With the nodes that are there, what all wait without limit is worth is told even if it breaks the target.
                 BurstRule::Everybody if aim.nodes.is_some() => {
                     BurstSetup { policy: WaitingPolicy::Everybody, ..fallback }
@@ -387,7 +388,7 @@ impl BurstCase<'_> {
     }
 
     /// The least cost of all that keeps the target on the later weeks, and limits waits; what the other rules chose is among it.
-    fn hindsight(
+    fn oracle(
         &self,
         (part, need): (&BurstPart, &PoolDemand),
         later: (i64, i64),
@@ -396,7 +397,7 @@ impl BurstCase<'_> {
     ) -> Result<BurstSetup> {
         let limited: Vec<(WaitingFamily, RunsFrom)> =
             families.iter().copied().filter(|(family, _)| *family != WaitingFamily::Everybody).collect();
-        let mut search = BurstSearch::of(part, need, later, &limited, &self.terms.aim())?;
+        let mut search = BurstSearch::new(part, need, later, &limited, &self.terms.aim())?;
         for setup in chosen.iter().filter(|setup| setup.policy.family() != WaitingFamily::Everybody) {
             search.tried.push(tried(part, *setup, later)?);
         }
@@ -428,12 +429,12 @@ mod tests {
 
     fn rules(drawn: &Drawn, terms: &BurstTerms) -> Vec<TestedBurst> {
         let trace = nine_days(drawn);
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
         let all = jobs.unwaited(i64::MAX);
         let predicted_s = last_two_by_row(&facts, &all);
-        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let case = BurstCase { jobs: &jobs, offers: &offers, predicted_s: &predicted_s, terms };
         case.test(&supplies(&jobs, &offers, terms).unwrap(), &split).unwrap()
     }

@@ -1,6 +1,8 @@
 //! The jobs of a GPU type beside what they can run on, and what a number of nodes and a waiting policy make of them.
 //!
-//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as `plan fleet` pays it: an hour needs the most GPUs that are there at once within it, and rents the whole
+//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as `plan rent
+//! fleet` pays it: an hour needs the most GPUs that are there at once within it, and rents the
+//! whole
 //! instances on demand that cover this for the least money. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
 //! submitted in a stretch; hours are paid by when they are.
 //!
@@ -33,7 +35,7 @@ pub const GUARD_MS: i64 = 24 * HOUR_MS;
 pub struct BurstSetup {
     /// Nodes of the pool.
     pub nodes: u32,
-    /// Who waits.
+    /// Policy that says who waits.
     pub policy: WaitingPolicy,
     /// Where the policy knows runs from.
     pub runs: RunsFrom,
@@ -63,9 +65,9 @@ pub struct BurstSpent {
     pub cloud_gpu_h: f64,
     /// Jobs submitted.
     pub jobs: u64,
-    /// Of these, those that waited.
+    /// Jobs that waited.
     pub waited: u64,
-    /// Of these, those that ran in the cloud.
+    /// Jobs that ran in the cloud.
     pub cloud_jobs: u64,
     /// Waits together, seconds.
     pub wait_s: f64,
@@ -104,9 +106,9 @@ impl<'s> std::iter::Sum<&'s Self> for BurstSpent {
 /// A job that was submitted in a stretch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitedJob {
-    /// Its size.
+    /// Size of the job.
     pub size: SizeClass,
-    /// Its wait, ms.
+    /// Wait of the job, ms.
     pub wait_ms: i64,
     /// Whether it ran in the cloud.
     pub cloud: bool,
@@ -130,7 +132,7 @@ pub struct BurstPart {
 
 impl BurstPart {
     /// The jobs of a pool of offers, of those `all`, with what each row of the trace is predicted to run, seconds.
-    pub fn of(
+    pub fn new(
         (gpu, pool): (&str, usize),
         all: &[UnwaitedJob],
         predicted_s: &[f64],
@@ -181,8 +183,8 @@ impl BurstPart {
             .filter(|(start, end, _)| *start < to && *end > from)
             .collect();
         let peaks = peaks(needs, from, to);
-        let rents = HourRents::of(&self.supply, peaks.iter().copied().fold(0.0, f64::max));
-        peaks.into_iter().map(|peak| rents.fill(HourDemand::of(peak, peak), 0.0, 0).cost).collect()
+        let rents = HourRents::new(&self.supply, peaks.iter().copied().fold(0.0, f64::max));
+        peaks.into_iter().map(|peak| rents.fill(HourDemand::new(peak, peak), 0.0, 0).cost).collect()
     }
 
     /// Position, times and run of each job.
@@ -190,7 +192,7 @@ impl BurstPart {
         times.iter().zip(&self.recorded.run_ms).enumerate().map(|(job, (times, run))| (job, times, *run))
     }
 
-    /// What an hour of the pool costs.
+    /// Cost of an hour of the pool.
     fn own_per_h(&self, nodes: u32) -> f64 {
         f64::from(nodes) * self.own.per_h
     }
@@ -210,7 +212,7 @@ impl BurstPart {
             .sum()
     }
 
-    /// What a stretch cost. O(jobs log jobs + hours).
+    /// Cost of a stretch. O(jobs log jobs + hours).
     pub fn cost(&self, setup: &BurstSetup, times: &[BurstTimes], stretch: Moments) -> f64 {
         let cloud = self.cloud_costs(times, stretch);
         let end = stretch.0 + cloud.len() as i64 * HOUR_MS;
@@ -226,7 +228,7 @@ impl BurstPart {
     ) -> impl Iterator<Item = WaitedJob> + use<'a> {
         let submitted = self.recorded.submit_ms.iter().zip(times).zip(&self.gpus);
         submitted.filter(move |((submit, _), _)| (from..to).contains(*submit)).map(|((submit, times), gpus)| {
-            WaitedJob { size: SizeClass::of(*gpus), wait_ms: times.start_ms - submit, cloud: times.cloud }
+            WaitedJob { size: SizeClass::new(*gpus), wait_ms: times.start_ms - submit, cloud: times.cloud }
         })
     }
 
@@ -327,7 +329,7 @@ pub(super) mod tests {
             states: vec![SpotState { weight: 1.0, shares: Vec::new() }],
             unit: 1.0,
         };
-        BurstPart::of(("V", 0), &all, &predicted, (own, supply), most_ms)
+        BurstPart::new(("V", 0), &all, &predicted, (own, supply), most_ms)
     }
 
     #[test]
@@ -337,18 +339,18 @@ pub(super) mod tests {
         let setup = BurstSetup::unwaited(1);
         let times = part.replay(&setup).unwrap();
         assert!((part.cost(&setup, &times, (0, HOUR_MS)) - 11.0).abs() < 1e-12);
-        let found = part.account(&setup, &times, (0, 2 * HOUR_MS), &[0..1, 1..2]);
-        let (first, second) = (found[0], found[1]);
+        let result = part.account(&setup, &times, (0, 2 * HOUR_MS), &[0..1, 1..2]);
+        let (first, second) = (result[0], result[1]);
         assert_eq!((first.own, first.cloud, second.own, second.cloud), (6.0, 5.0, 6.0, 0.0));
         assert!((first.own_gpu_h - (3.0 + 1.0 / 6.0)).abs() < 1e-9 && (first.cloud_gpu_h - 4.0 / 3.0).abs() < 1e-9);
         assert_eq!((first.jobs, first.waited, first.cloud_jobs, second.jobs), (4, 0, 2, 0));
         // Where all wait, nothing is rented: the first of 2 GPUs waits for an hour, and the last follows it, or goes beside.
         let all = BurstSetup { policy: WaitingPolicy::Everybody, ..setup };
         let times = part.replay(&all).unwrap();
-        let found = part.account(&all, &times, (0, 2 * HOUR_MS), std::slice::from_ref(&(0..2)));
-        assert_eq!((found[0].cloud, found[0].waited, found[0].cloud_jobs), (0.0, 2, 0));
+        let result = part.account(&all, &times, (0, 2 * HOUR_MS), std::slice::from_ref(&(0..2)));
+        assert_eq!((result[0].cloud, result[0].waited, result[0].cloud_jobs), (0.0, 2, 0));
         assert!(
-            (found[0].wait_s - 90.0 * 60.0).abs() < 1e-9 && (part.p95_s(&times, (0, HOUR_MS)) - 3600.0).abs() < 1e-9
+            (result[0].wait_s - 90.0 * 60.0).abs() < 1e-9 && (part.p95_s(&times, (0, HOUR_MS)) - 3600.0).abs() < 1e-9
         );
     }
 
@@ -395,9 +397,9 @@ pub(super) mod tests {
         ] {
             let setup = BurstSetup { nodes: 3, policy, runs: RunsFrom::Recorded };
             let times = part.replay(&setup).unwrap();
-            let found = part.account(&setup, &times, (0, 200 * HOUR_MS), std::slice::from_ref(&(0..200)));
-            assert!((found[0].own_gpu_h + found[0].cloud_gpu_h - work).abs() < 1e-6, "{policy:?}");
-            assert!(found[0].own_gpu_h <= found[0].room_gpu_h && found[0].jobs == 625, "{policy:?}");
+            let result = part.account(&setup, &times, (0, 200 * HOUR_MS), std::slice::from_ref(&(0..200)));
+            assert!((result[0].own_gpu_h + result[0].cloud_gpu_h - work).abs() < 1e-6, "{policy:?}");
+            assert!(result[0].own_gpu_h <= result[0].room_gpu_h && result[0].jobs == 625, "{policy:?}");
         }
         let setup = BurstSetup { policy: WaitingPolicy::UpTo(30 * MINUTE_MS), ..BurstSetup::unwaited(3) };
         let times = part.replay(&setup).unwrap();

@@ -31,7 +31,7 @@ use super::engine::{BurstJobs, JobWait, MILLI};
 pub enum RunsFrom {
     /// Predicted when a job is submitted.
     Predicted,
-    /// As recorded: a perfect prediction.
+    /// Recorded: a perfect prediction.
     Recorded,
 }
 
@@ -114,7 +114,7 @@ const UP_TO_MS: [i64; 6] = [10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS, 4 * HOUR_MS
 const LONG_MS: [i64; 5] = [15 * MINUTE_MS, HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS, 24 * HOUR_MS];
 /// Foreseen waits that are short, tried.
 const FORESEEN_MS: [i64; 4] = [10 * MINUTE_MS, HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS];
-/// Those of the compound policy.
+/// Runs and foreseen waits that the compound policy tries.
 const COMPOUND_MS: ([i64; 3], [i64; 2]) = ([HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS], [10 * MINUTE_MS, HOUR_MS]);
 /// GPUs from which on jobs are wide, tried; one fewer are narrow.
 const WIDE: [u32; 4] = [2, 4, 8, 16];
@@ -147,7 +147,7 @@ impl WaitingPolicy {
         }
     }
 
-    /// Its family.
+    /// Family of the policy.
     pub fn family(self) -> WaitingFamily {
         match self {
             Self::Nobody => WaitingFamily::Nobody,
@@ -182,7 +182,7 @@ impl WaitingPolicy {
         jobs.milli_gpus.iter().zip(&jobs.expected_ms).map(of).collect()
     }
 
-    /// Who waits, in words, where nobody waits longer than `most_ms`.
+    /// Describes who waits, where nobody waits longer than `most_ms`.
     pub fn in_words(self, runs: RunsFrom, most_ms: i64) -> String {
         let time = |ms: i64| format::duration(ms as f64 / 1e3);
         let most = time(most_ms);

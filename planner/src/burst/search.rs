@@ -28,12 +28,12 @@ const OF_MEAN: [f64; 3] = [0.7, 1.0, 1.3];
 /// Parts of a number of nodes to which it is refined.
 const PRECISION: u32 = 64;
 
-/// What was tried, and what came of it.
+/// A setup that was tried, and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BurstTried {
     /// Nodes and policy.
     pub setup: BurstSetup,
-    /// What the stretch cost.
+    /// Cost of the stretch.
     pub cost: f64,
     /// The wait that 95 % of the jobs did not exceed, nor those of a size class, seconds.
     pub p95_s: f64,
@@ -44,7 +44,7 @@ pub struct BurstTried {
 /// All that was tried on a stretch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BurstSearch {
-    /// In the order of trial.
+    /// Setups that were tried, in the order of trial.
     pub tried: Vec<BurstTried>,
 }
 
@@ -60,7 +60,7 @@ pub struct BurstAim {
 /// Tries a setup.
 ///
 /// # Errors
-/// As [`BurstPart::replay`].
+/// Errors of [`BurstPart::replay`].
 pub fn tried(part: &BurstPart, setup: BurstSetup, stretch: Moments) -> Result<BurstTried> {
     let times = part.replay(&setup)?;
     let middle = i64::midpoint(stretch.0, stretch.1);
@@ -80,18 +80,18 @@ fn counts(part: &BurstPart, demand: &PoolDemand) -> Vec<u32> {
     let needs = LEVELS.iter().map(at).chain(OF_MEAN.iter().map(|part| part * mean));
     let most = part.own.limit.unwrap_or(u32::MAX);
     let nodes = |need: f64| ((need / part.own.gpus).ceil().clamp(0.0, 1e6) as u32).min(most);
-    let mut found: Vec<u32> = needs.map(nodes).filter(|count| *count > 0).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut result: Vec<u32> = needs.map(nodes).filter(|count| *count > 0).collect();
+    result.sort_unstable();
+    result.dedup();
+    result
 }
 
 impl BurstSearch {
     /// Searches some families on a stretch.
     ///
     /// # Errors
-    /// As [`BurstPart::replay`].
-    pub fn of(
+    /// Errors of [`BurstPart::replay`].
+    pub fn new(
         part: &BurstPart,
         demand: &PoolDemand,
         stretch: Moments,
@@ -108,17 +108,17 @@ impl BurstSearch {
         let tried_all = |setups: &[BurstSetup]| -> Result<Vec<BurstTried>> {
             setups.par_iter().map(|setup| tried(part, *setup, stretch)).collect()
         };
-        let mut found = Self { tried: tried_all(&setups)? };
+        let mut result = Self { tried: tried_all(&setups)? };
         if aim.nodes.is_none() {
             let refined: Vec<Result<Vec<BurstTried>>> = families
                 .par_iter()
-                .map(|(family, runs)| found.refined(part, stretch, (*family, *runs), aim, &counts))
+                .map(|(family, runs)| result.refined(part, stretch, (*family, *runs), aim, &counts))
                 .collect();
             for refined in refined {
-                found.tried.extend(refined?);
+                result.tried.extend(refined?);
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// The best of a family with other numbers of nodes.
@@ -130,9 +130,9 @@ impl BurstSearch {
         aim: &BurstAim,
         counts: &[u32],
     ) -> Result<Vec<BurstTried>> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         let allowed = |tried: &BurstTried| is_of(tried, of) && tried.setup.nodes > 0 && tried.judged_s <= aim.target_s;
-        let Some(mut best) = self.best(allowed) else { return Ok(found) };
+        let Some(mut best) = self.best(allowed) else { return Ok(result) };
         let from = best.setup.nodes;
         let apart = |count: &u32| count.abs_diff(from);
         let nearest = counts.iter().map(apart).filter(|apart| *apart > 0).min().unwrap_or(from);
@@ -145,7 +145,7 @@ impl BurstSearch {
                     continue;
                 }
                 let next = tried(part, BurstSetup { nodes, ..at }, stretch)?;
-                found.push(next);
+                result.push(next);
                 if next.judged_s <= aim.target_s && is_better(&next, &best) {
                     best = next;
                 }
@@ -154,7 +154,7 @@ impl BurstSearch {
                 step /= 2;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// The best of a family that keeps a target in the stretch and both halves. What was tried first, nobody waiting for nothing owned or for the nodes that there are, is of every family.
@@ -205,7 +205,7 @@ mod tests {
                 runs.map(|(_, _, gpus)| gpus).sum()
             };
             let total = (from..to).map(minute).fold(0.0, f64::max);
-            HourDemand::of(total, total)
+            HourDemand::new(total, total)
         };
         let hours: Vec<HourDemand> = (0..hours).map(hour).collect();
         let gpu_hours = jobs.iter().map(|(_, run, gpus)| *run as f64 / 60.0 * gpus).sum();
@@ -222,8 +222,8 @@ mod tests {
         jobs.sort_by_key(|job| job.0);
         let part = part(&jobs, 24 * HOUR_MS);
         let setup = BurstSetup { policy: WaitingPolicy::Wide(8), ..BurstSetup::unwaited(3) };
-        let found = tried(&part, setup, (0, 10 * 24 * HOUR_MS)).unwrap();
-        assert!(found.judged_s >= found.p95_s && found.p95_s > 3_600.0, "{found:?}");
+        let result = tried(&part, setup, (0, 10 * 24 * HOUR_MS)).unwrap();
+        assert!(result.judged_s >= result.p95_s && result.p95_s > 3_600.0, "{result:?}");
     }
 
     #[test]
@@ -232,20 +232,20 @@ mod tests {
         let jobs: Vec<(i64, i64, f64)> = (0..16).map(|at| (at / 2 * 180, 60, 4.0)).collect();
         let part = part(&jobs, 24 * HOUR_MS);
         let stretch = (0, 24 * HOUR_MS);
-        let found = BurstSearch::of(&part, &load(&jobs, 24), stretch, &candidates(), &AIM).unwrap();
-        let best = found.best(|tried| tried.judged_s <= 3_600.0).unwrap();
+        let result = BurstSearch::new(&part, &load(&jobs, 24), stretch, &candidates(), &AIM).unwrap();
+        let best = result.best(|tried| tried.judged_s <= 3_600.0).unwrap();
         assert_eq!((best.setup.nodes, best.setup.policy), (1, WaitingPolicy::UpTo(HOUR_MS)));
         // Nobody waiting: all on demand costs 8 × 20; a node and the rest on demand 144 + 8 × 10.
         assert!((best.cost - 144.0).abs() < 1e-9);
-        let nobody = found.best_of((WaitingFamily::Nobody, RunsFrom::Predicted), 3_600.0).unwrap();
+        let nobody = result.best_of((WaitingFamily::Nobody, RunsFrom::Predicted), 3_600.0).unwrap();
         assert_eq!((nobody.setup.nodes, nobody.cost), (0, 160.0));
         // With a shorter target nobody may wait so long.
-        assert_eq!(found.best(|tried| tried.judged_s <= 600.0).unwrap().cost, 160.0);
+        assert_eq!(result.best(|tried| tried.judged_s <= 600.0).unwrap().cost, 160.0);
         // Nodes that are there are kept.
         let given = BurstAim { nodes: Some(2), ..AIM };
-        let found = BurstSearch::of(&part, &load(&jobs, 24), stretch, &candidates(), &given).unwrap();
-        assert!(found.tried.iter().all(|tried| tried.setup.nodes == 2));
-        assert_eq!(found.best(|_| true).unwrap().setup, BurstSetup::unwaited(2));
+        let result = BurstSearch::new(&part, &load(&jobs, 24), stretch, &candidates(), &given).unwrap();
+        assert!(result.tried.iter().all(|tried| tried.setup.nodes == 2));
+        assert_eq!(result.best(|_| true).unwrap().setup, BurstSetup::unwaited(2));
     }
 
     proptest! {
@@ -257,17 +257,17 @@ mod tests {
             jobs.sort_by_key(|job| job.0);
             let part = part(&jobs, 24 * HOUR_MS);
             let stretch = (0, 24 * HOUR_MS);
-            let found = BurstSearch::of(&part, &load(&jobs, 24), stretch, &candidates(), &AIM).unwrap();
+            let result = BurstSearch::new(&part, &load(&jobs, 24), stretch, &candidates(), &AIM).unwrap();
             for family in candidates() {
-                let Some(best) = found.best_of(family, AIM.target_s).filter(|best| best.setup.nodes > 0) else { continue };
+                let Some(best) = result.best_of(family, AIM.target_s).filter(|best| best.setup.nodes > 0) else { continue };
                 for nodes in [best.setup.nodes - 1, best.setup.nodes + 1] {
                     let next = tried(&part, BurstSetup { nodes, ..best.setup }, stretch).unwrap();
                     prop_assert!(nodes == 0 || next.judged_s > AIM.target_s || next.cost >= best.cost, "{:?} {:?}", best, next);
                 }
             }
             // What is chosen costs no more than all on demand, and than nobody waiting.
-            let best = found.best(|tried| tried.judged_s <= AIM.target_s).unwrap();
-            prop_assert!(best.cost <= found.tried.first().unwrap().cost);
+            let best = result.best(|tried| tried.judged_s <= AIM.target_s).unwrap();
+            prop_assert!(best.cost <= result.tried.first().unwrap().cost);
         }
     }
 }

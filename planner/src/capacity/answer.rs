@@ -1,4 +1,4 @@
-//! The answer of `plan capacity`.
+//! The answer of `plan nodes`.
 //!
 //! O(parts). Worked example: 12 nodes needed, 10 to 14, where there are 9: "Buy 5 nodes".
 
@@ -39,16 +39,16 @@ use crate::replay::nearest::met;
 use crate::sim::{Policy, Scan, Workload};
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-capacity/2";
+pub const SCHEMA: &str = "plan-nodes/2";
 
-/// What is asked.
+/// Request for a plan of nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CapacityRequest {
     /// How long jobs may wait.
     pub target: WaitTarget,
     /// Beginning of the last window that numbers are tested on, milliseconds since the Unix epoch; a quarter of the time before the end, at most two weeks, if `None`.
     pub eval_from_ms: Option<i64>,
-    /// Who is served first.
+    /// Order in which jobs are served.
     pub policy: Policy,
     /// Whether it is known what happens when a job does not fit: it was named, or the record tells.
     pub scan_is_known: bool,
@@ -96,14 +96,14 @@ pub struct AskedOfFaults {
     pub log: FaultLog,
     /// Share of the time in which spares are to be enough.
     pub availability: f64,
-    /// What checkpoints and restarts cost.
+    /// Costs of checkpoints and restarts.
     pub costs: CheckpointCosts,
 }
 
 /// More work.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GrownBy {
-    /// By what today's work is multiplied.
+    /// Factor on today's work.
     pub factor: f64,
     /// Teams that join.
     pub teams: Vec<String>,
@@ -114,13 +114,14 @@ pub struct GrownBy {
 }
 
 impl GrownBy {
-    fn of(growth: &Growth, record: &Workload, draws: &[Workload]) -> Self {
+    fn new(growth: &Growth, record: &Workload, draws: &[Workload]) -> Self {
         let teams = growth.teams().iter().map(|team| team.name.clone()).collect();
         let gpu_time_ratio = OverDraws::of_gpu_time(record, draws.iter().map(Workload::asked_gpu_s)).ok();
         Self { factor: growth.factor(), teams, draws: growth.draws(), gpu_time_ratio }
     }
 
-    /// That the draws together are not the work that was asked for; none where they are, or where teams join, whose work is not told as a factor.
+    /// A caution that the draws together are not the work that was asked for; none where they are,
+    /// or where teams join, whose work is not given as a factor.
     fn caution(&self) -> Option<String> {
         let drawn = self.gpu_time_ratio.filter(|_| self.teams.is_empty())?.mean;
         let is_off = (drawn / self.factor - 1.0).abs() > OFF;
@@ -163,7 +164,7 @@ pub enum NotJudged {
 /// Jobs that set a needed number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BindingJobs {
-    /// Their size class; all jobs of the pool if none.
+    /// Size class of the jobs; all jobs of the pool if none.
     pub class: Option<SizeClass>,
     /// 95 % quantile of their wait with one node fewer than needed, seconds; none if that job could not run.
     pub p95_wait_s: Option<f64>,
@@ -187,14 +188,14 @@ pub struct JudgedJobs {
 /// A type of nodes: equal nodes of a VC or of the VCs of a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NodesOfType {
-    /// What to call it: its VCs, and its GPUs where a pool has several kinds.
+    /// Name: its VCs, and its GPUs where a pool has several kinds.
     #[serde(rename = "type")]
     pub name: String,
     /// VCs that queue for it.
     pub vcs: Vec<String>,
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// Their type.
+    /// GPU type of the nodes.
     pub gpu_type: Option<String>,
     /// Nodes there are at the end of the data.
     pub now: u32,
@@ -204,7 +205,7 @@ pub struct NodesOfType {
     pub not_judged: Option<NotJudged>,
     /// How many to have: of a pool that is not judged, what there is.
     pub recommended: u32,
-    /// What is to be known of these numbers.
+    /// Note on these numbers.
     pub note: Option<String>,
     /// Jobs it rests on.
     pub jobs: u64,
@@ -222,7 +223,7 @@ pub struct NodesOfType {
     pub breaks_at: Option<BreakFactor>,
 }
 
-/// What is told of a number of nodes in a window, beside that number.
+/// Figures of a number of nodes in a window, beside that number.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NodesInWindow {
     /// Judged jobs.
@@ -252,19 +253,19 @@ pub type CapacityTrial = Trial<NodesBy, TestsKept, NodesInWindow>;
 pub struct PoolTests {
     /// Windows.
     pub windows: u64,
-    /// Those in which it kept the target.
+    /// Windows in which it kept the target.
     pub kept: u64,
-    /// Its nodes, mean over windows.
+    /// Nodes of the pool, mean over windows.
     pub nodes: f64,
     /// The fewest that were enough, mean over windows.
     pub oracle: f64,
     /// Windows in which a VC waited longer than on the nodes that it has.
     pub windows_wronged: u64,
-    /// These VCs.
+    /// Names of these VCs.
     pub wronged: Vec<String>,
 }
 
-/// What some number of nodes does.
+/// Waits with some number of nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CapacityPoint {
     /// Which number: a share of today's, the needed, the recommended.
@@ -288,7 +289,7 @@ pub struct CapacityPoint {
 pub struct UntilBreak {
     /// Growth of demand; none with fewer than four whole weeks.
     pub trend: Option<DemandTrend>,
-    /// Of the pools that keep the target today, the first to break it.
+    /// First pool to break the target, of those that keep it today.
     pub first: Option<String>,
     /// The factor of today's work at which it does.
     pub factor: Option<BreakFactor>,
@@ -318,11 +319,11 @@ pub struct TheoryCheck {
     pub load: f64,
     /// Share of the jobs that wait longer than the target, by Erlang C with Allen and Cunneen's variability.
     pub theory_longer_share: f64,
-    /// The same in the replay.
+    /// Share of the jobs that wait longer than the target in the replay.
     pub replayed_longer_share: f64,
     /// Mean wait by theory, seconds; none where the load is 1 or more.
     pub theory_mean_wait_s: Option<f64>,
-    /// The same in the replay.
+    /// Mean wait in the replay, seconds.
     pub replayed_mean_wait_s: Option<f64>,
     /// Whether the two shares differ by more than 2.5 % of the jobs, half of what may wait.
     pub differs: bool,
@@ -356,17 +357,17 @@ pub struct NodesInAll {
 pub struct TargetOfWaits {
     /// 95 % quantile of the wait, seconds.
     pub p95_wait_s: f64,
-    /// Of size classes that have their own.
+    /// Targets of size classes that have their own.
     pub by_class: BTreeMap<String, f64>,
 }
 
 /// The answer.
 pub type CapacityAnswer = Answer<CapacityTrial, CapacityBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CapacityBody {
-    /// What of the notes is taken for granted of the nodes, and is told with what is emitted.
+    /// Notes on what is taken for granted about the nodes, repeated in the files that are written.
     pub assumed: Vec<String>,
     /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and nothing is advised.
     #[serde(skip)]
@@ -374,7 +375,7 @@ pub struct CapacityBody {
     pub sizes_unknown: bool,
     /// The target.
     pub target: TargetOfWaits,
-    /// Who is served first.
+    /// Order in which jobs are served.
     pub policy: String,
     /// What jobs compete for: what is called GPUs here.
     pub resource: Resource,
@@ -396,7 +397,7 @@ pub struct CapacityBody {
     pub in_one_pool: Option<PoolTests>,
     /// Pools in windows that are no tests.
     pub unjudged: Vec<UnjudgedPools>,
-    /// What other numbers of nodes do.
+    /// Waits with other numbers of nodes.
     pub curve: Vec<CapacityPoint>,
     /// When today's nodes break the target.
     pub until_break: UntilBreak,
@@ -404,14 +405,14 @@ pub struct CapacityBody {
     pub theory: Vec<TheoryCheck>,
     /// Failures and spares, if a log was given; spares are beside the nodes that are needed.
     pub faults: Option<FaultsAnswer>,
-    /// Which kinds of nodes to have, if kinds were given.
+    /// Recommended kinds of nodes, if kinds were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mix: Option<MixAnswer>,
     /// Why nothing may be written of it; `None` if it may.
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) unproven: Option<String>,
-    /// What is recommended, as `emit` writes it.
+    /// Recommendation, as `emit` writes it.
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) sized: Vec<(super::part::Part, u32)>,
@@ -507,7 +508,7 @@ pub fn plan(
         Some(_) => row::in_one_pool(&super::pooled::test(loaded, with, (eval_from, end))?),
         None => None,
     };
-    let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
+    let grown = growth.map(|growth| GrownBy::new(growth, &loaded.workload, &draws));
     let zone = Zone::named(&trace.zone)?;
     let origin_ms = loaded.workload.origin_ms;
     let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
@@ -521,7 +522,7 @@ pub fn plan(
         None => None,
         Some(kinds) => {
             let of = (parts.as_slice(), windows.as_slice(), end);
-            Some(MixAnswer::of(loaded, kinds, with, &draws, of, (&day, watch))?)
+            Some(MixAnswer::new(loaded, kinds, with, &draws, of, (&day, watch))?)
         }
     };
     let mut body = CapacityBody {
@@ -546,7 +547,7 @@ pub fn plan(
         faults: request.faults.as_ref().map(|asked| {
             let cluster_nodes = u32::try_from(in_all.recommended).unwrap_or(u32::MAX);
             let costs = asked.costs;
-            FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
+            FaultsAnswer::new(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
         }),
         mix,
         judged: row::judged(&parts),

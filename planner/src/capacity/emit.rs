@@ -42,7 +42,7 @@ struct Written<'a> {
     apart: Option<&'a (usize, u32, String, Vec<SizeClass>)>,
 }
 
-/// What is recommended: the mix, if kinds were given and it is advised.
+/// Recommendation: the mix, if kinds were given and it is advised.
 fn written(answer: &CapacityAnswer) -> Vec<Written<'_>> {
     match answer.body.mix.as_ref().filter(|mix| mix.is_advised()) {
         None => answer
@@ -76,7 +76,7 @@ fn for_whom(part: &Part, classes: &[SizeClass], more: &str) -> String {
     comments("#", &[format!("For the jobs of {} with {} GPUs, {more}.", part.name, classes.join(", "))])
 }
 
-/// The cluster with the recommended nodes, as `--cluster` takes it.
+/// The cluster with the recommended nodes, as `--site` takes it.
 pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     let mut text = head(answer);
     if answer.body.mix.as_ref().is_some_and(super::mix::MixAnswer::is_advised) {
@@ -133,10 +133,10 @@ pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
     }
     let mut text = head(answer);
     text.push_str("# In place of the NodeName lines of slurm.conf; rename the nodes, and add CPUs and RealMemory where they are missing.\n");
-    let wrong = |found: String| {
+    let wrong = |result: String| {
         Error::malformed(
             "name of nodes",
-            found,
+            result,
             "rename it in the trace or with a mapping, with letters, digits and `-`".to_owned(),
         )
     };

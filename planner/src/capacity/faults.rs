@@ -36,14 +36,14 @@ const SEED: u64 = 1;
 /// Shortest and longest checkpoint interval that is tried with hindsight, seconds, and how many.
 const TRIED: (f64, f64, u32) = (120.0, 14.0 * 86_400.0, 60);
 
-/// What is asked of a log.
+/// Request about a log of faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FaultsRequest {
     /// Share of the time in which the spares are to be enough.
     pub availability: f64,
     /// Nodes of the cluster that spares are for.
     pub cluster_nodes: u32,
-    /// What checkpoints and restarts cost.
+    /// Costs of checkpoints and restarts.
     pub costs: CheckpointCosts,
 }
 
@@ -104,24 +104,24 @@ pub struct CheckpointsOfSize {
     pub model_goodput: f64,
     /// Goodput of Young's interval on the later part, mean over draws of nodes.
     pub young_goodput: f64,
-    /// The same of Daly's.
+    /// Goodput of Daly's interval on the later part, mean over draws of nodes.
     pub daly_goodput: f64,
-    /// The same of a checkpoint every hour.
+    /// Goodput of a checkpoint every hour on the later part, mean over draws of nodes.
     pub hourly_goodput: f64,
     /// The best interval with hindsight, seconds.
     pub best_s: f64,
-    /// Its goodput.
+    /// Goodput of that interval.
     pub best_goodput: f64,
 }
 
-/// What a log of faults says.
+/// Answer from a log of faults.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FaultsAnswer {
     /// Nodes that it watches.
     pub nodes: u32,
-    /// Of them, those that failed at all.
+    /// Nodes that failed at all.
     pub failed_nodes: u32,
-    /// Its length, days.
+    /// Length of the log, days.
     pub days: f64,
     /// Share of the time in which spares are to be enough.
     pub availability: f64,
@@ -133,9 +133,9 @@ pub struct FaultsAnswer {
     pub of_cluster: Spares,
     /// Time between failures of a node.
     pub between: TimeBetween,
-    /// What a checkpoint costs, seconds.
+    /// Cost of a checkpoint, seconds.
     pub checkpoint_s: f64,
-    /// What a restart costs, seconds.
+    /// Cost of a restart, seconds.
     pub restart_s: f64,
     /// Checkpoints by job size.
     pub checkpoints: Vec<CheckpointsOfSize>,
@@ -143,12 +143,12 @@ pub struct FaultsAnswer {
 
 /// Share of some time with so many of the log's nodes down.
 fn shares(log: &FaultLog, window: (f64, f64)) -> BTreeMap<u32, f64> {
-    let mut found: BTreeMap<u32, f64> = BTreeMap::new();
+    let mut result: BTreeMap<u32, f64> = BTreeMap::new();
     let length = (window.1 - window.0).max(f64::MIN_POSITIVE);
     for (from, to, down) in log.down_at_once(window) {
-        *found.entry(down).or_default() += (to - from) / length;
+        *result.entry(down).or_default() += (to - from) / length;
     }
-    found
+    result
 }
 
 /// Share of the time in which at most `spares` of `nodes` nodes are down, where `shares` is of the `of` nodes of the log.
@@ -215,7 +215,7 @@ fn between(log: &FaultLog) -> TimeBetween {
             times.push(Observation { entry: None, time: (to - from) / 3600.0, event });
         }
     };
-    // Of the nodes that failed; the others did so never.
+    // Faults of the nodes that failed; the others had none.
     let mut by_node: Vec<f64> = vec![0.0; log.named as usize];
     for of_node in log.downs.chunk_by(|a, b| a.node == b.node) {
         let mut since = 0.0;
@@ -248,8 +248,9 @@ fn between(log: &FaultLog) -> TimeBetween {
     }
 }
 
-/// Which of the nodes that failed are among `nodes` drawn from all of the log without replacement: node by node, with the chance of what is still to be drawn
-/// over what is left. Of the others nothing is asked, so they are not gone through. O(nodes that failed).
+/// Draws `nodes` from all nodes of the log without replacement; returns which of the nodes that
+/// failed are among them. Goes node by node, with the chance of what is still to be drawn over what
+/// is left; nodes that never failed are not gone through. O(nodes that failed).
 fn drawn(rng: &mut ChaCha8Rng, log: &FaultLog, nodes: u32) -> Vec<bool> {
     let (mut due, mut left) = (nodes, log.nodes);
     let mut next = || {
@@ -312,7 +313,7 @@ fn checkpoints(log: &FaultLog, costs: CheckpointCosts) -> Vec<CheckpointsOfSize>
 
 impl FaultsAnswer {
     /// What a log says.
-    pub fn of(log: &FaultLog, request: FaultsRequest) -> Self {
+    pub fn new(log: &FaultLog, request: FaultsRequest) -> Self {
         let at_once = shares(log, (0.0, log.length_s));
         let most = at_once.keys().next_back().copied().unwrap_or(0);
         Self {
@@ -355,9 +356,9 @@ mod tests {
     #[test]
     fn spares_by_hand() {
         // Half of the time none is down, 3/10 of it one, 2/10 of it two.
-        let found = spares(&log(), 10, 0.8);
-        assert_eq!((found.spares, found.oracle, found.from_now_on), (1, 1, 1));
-        assert!((found.held - 0.8).abs() < 1e-9);
+        let result = spares(&log(), 10, 0.8);
+        assert_eq!((result.spares, result.oracle, result.from_now_on), (1, 1, 1));
+        assert!((result.held - 0.8).abs() < 1e-9);
         assert_eq!((spares(&log(), 10, 0.5).spares, spares(&log(), 10, 0.81).spares), (0, 2));
         // On five of the ten nodes: P(none down) = 0.5 + 0.3·1/2 + 0.2·(5·4)/(10·9).
         let half = enough(&shares(&log(), (0.0, 90.0 * DAY_S)), (5, 10), 0);
@@ -380,14 +381,14 @@ mod tests {
 
     #[test]
     fn time_between_failures_by_hand() {
-        let found = between(&log());
+        let result = between(&log());
         // 18 failures; 900 node-days less 45 and 18.
-        assert_eq!(found.failures, 18);
-        assert!((found.mean_h - 837.0 / 18.0 * 24.0).abs() < 0.1, "{found:?}");
-        assert!(found.low_h < found.mean_h && found.mean_h < found.high_h);
-        assert!((found.mean_down_h - 63.0 / 18.0 * 24.0).abs() < 1e-9);
+        assert_eq!(result.failures, 18);
+        assert!((result.mean_h - 837.0 / 18.0 * 24.0).abs() < 0.1, "{result:?}");
+        assert!(result.low_h < result.mean_h && result.mean_h < result.high_h);
+        assert!((result.mean_down_h - 63.0 / 18.0 * 24.0).abs() < 1e-9);
         // Two of ten nodes have nine failures each: mean 1.8, variance (2·7.2² + 8·1.8²) / 9 = 14.4.
-        assert!((found.dispersion - 8.0).abs() < 1e-9);
+        assert!((result.dispersion - 8.0).abs() < 1e-9);
     }
 
     #[test]

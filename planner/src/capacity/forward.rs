@@ -35,7 +35,7 @@ use crate::sim::{Policy, Workload};
 /// Shares of today's nodes that are tried beside the needed number.
 pub(super) const SHARES: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0];
 
-/// What theory and a replay say of one number of nodes.
+/// Theory and a replay of one number of nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compared {
     pub(super) nodes: u32,
@@ -71,7 +71,7 @@ pub(super) struct SizedPart {
     pub(super) simple: (u32, bool),
     /// Jobs of the first draw, judged or not, and of them those that are submitted before any is judged.
     pub(super) all_jobs: (u64, u64),
-    /// By nodes, one a draw.
+    /// Replays by number of nodes, one a draw.
     pub(super) replays: BTreeMap<u32, Vec<SizedReplay>>,
 }
 
@@ -126,9 +126,9 @@ pub(super) fn size(
     let sized: Result<Vec<SizedPart>> = parts
         .into_par_iter()
         .map(|part| {
-            let found = size_part(part, (&loaded.workload, draws, growth), with, (windows, end));
+            let result = size_part(part, (&loaded.workload, draws, growth), with, (windows, end));
             watch.made();
-            found
+            result
         })
         .collect();
     sized
@@ -144,10 +144,10 @@ fn size_part(
     let own: Vec<Workload> = draws.iter().map(|draw| part.jobs(draw)).collect();
     let mut searches: Vec<Search<'_>> =
         own.iter().map(|jobs| Search::new(&part, jobs, with, window)).collect::<Result<_>>()?;
-    let asked = own.first().and_then(|jobs| OfferedTraffic::of(jobs, window));
+    let request = own.first().and_then(|jobs| OfferedTraffic::new(jobs, window));
     let jobs = searches.first().map_or(0, |search| search.judged().len());
     let impossible = searches.first().map_or(0, Search::impossible);
-    let guess = asked.map_or(part.nodes(), |asked| part.by_mean(&asked));
+    let guess = request.map_or(part.nodes(), |request| part.by_mean(&request));
     let mut needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
     if growth.is_some_and(|growth| growth.factor() >= 1.0) {
         let of_record = part.jobs(record);
@@ -160,7 +160,7 @@ fn size_part(
     let mut numbers: Vec<u32> = vec![now, recommended];
     numbers.extend(needed.map(|needed| needed.value));
     // A queue that grows without end tells nothing, and takes long.
-    let mean = asked.map_or(0.0, |asked| asked.mean_gpus);
+    let mean = request.map_or(0.0, |request| request.mean_gpus);
     let shares = SHARES.map(|share| ((f64::from(now) * share).ceil() as u32).max(1));
     numbers.extend(shares.into_iter().filter(|nodes| part.gpus(*nodes) as f64 > mean));
     let mut replays: BTreeMap<u32, Vec<SizedReplay>> = BTreeMap::new();
@@ -182,23 +182,23 @@ fn size_part(
     }
     let submits = own.first().map_or(&[][..], |jobs| &jobs.submit_ms);
     let all_jobs = (submits.len() as u64, submits.iter().filter(|submit| **submit < window.0).count() as u64);
-    let theory = match asked {
-        Some(asked) if needed.is_some() => {
+    let theory = match request {
+        Some(request) if needed.is_some() => {
             let mut at: Vec<u32> = needed.map(|needed| needed.value).into_iter().chain([now]).collect();
             at.dedup();
             let compared = |nodes: u32| {
-                let servers = asked.servers(part.gpus(nodes));
+                let servers = request.servers(part.gpus(nodes));
                 let replayed = replays.get(&nodes)?.first()?;
                 Some(Compared {
                     nodes,
                     servers,
-                    gang_gpus: asked.gang_gpus,
-                    offered_load: asked.offered_load(part.gpus(nodes) as f64)?,
+                    gang_gpus: request.gang_gpus,
+                    offered_load: request.offered_load(part.gpus(nodes) as f64)?,
                     longer: (
-                        asked.traffic.longer_than(servers, with.1.all_s),
+                        request.traffic.longer_than(servers, with.1.all_s),
                         longer_share(&replayed.waits_ms, with.1.all_s),
                     ),
-                    mean_wait_s: (asked.traffic.mean_wait_s(servers), mean_wait_s(&replayed.waits_ms)),
+                    mean_wait_s: (request.traffic.mean_wait_s(servers), mean_wait_s(&replayed.waits_ms)),
                 })
             };
             at.into_iter().filter_map(compared).collect()
@@ -232,12 +232,12 @@ fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
     if let [one] = searches {
         return one.needed(guess);
     }
-    let found: Vec<Option<Needed>> = searches.iter_mut().map(|search| search.needed(guess)).collect::<Result<_>>()?;
-    let Some(mut found) = found.into_iter().collect::<Option<Vec<Needed>>>() else { return Ok(None) };
-    found.sort_unstable_by_key(|needed| needed.value);
-    let Some(middle) = found.get(found.len() / 2) else { return Ok(None) };
+    let result: Vec<Option<Needed>> = searches.iter_mut().map(|search| search.needed(guess)).collect::<Result<_>>()?;
+    let Some(mut result) = result.into_iter().collect::<Option<Vec<Needed>>>() else { return Ok(None) };
+    result.sort_unstable_by_key(|needed| needed.value);
+    let Some(middle) = result.get(result.len() / 2) else { return Ok(None) };
     let ends = |of: &dyn Fn(&Needed) -> Option<u32>| -> Option<(u32, u32)> {
-        let ends = found.iter().map(of).collect::<Option<Vec<u32>>>()?;
+        let ends = result.iter().map(of).collect::<Option<Vec<u32>>>()?;
         Some((*ends.iter().min()?, *ends.iter().max()?))
     };
     // Between the ends of the single draws lie those of all together.
@@ -251,8 +251,8 @@ fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
         value: middle.value,
         low: low.map(|low| low.min(middle.value)),
         high: high.map(|high| high.max(middle.value)),
-        uneven: found.iter().any(|needed| needed.uneven),
-        blocks: found.iter().map(|needed| needed.blocks).min().unwrap_or(0),
+        uneven: result.iter().any(|needed| needed.uneven),
+        blocks: result.iter().map(|needed| needed.blocks).min().unwrap_or(0),
     }))
 }
 
@@ -282,10 +282,10 @@ fn binding(
             continue;
         }
         let all = nearest_rank_s(&replay.waits_ms, 1.0 - MAY_WAIT);
-        let mut found: Vec<(Option<SizeClass>, Option<f64>)> = Vec::new();
-        found.extend(all.is_none_or(|all| all > target.all_s).then_some((None, all)));
-        found.extend(broken(&classes, &replay.waits_ms, target).into_iter().map(|(class, p95)| (Some(class), p95)));
-        return Ok(found);
+        let mut result: Vec<(Option<SizeClass>, Option<f64>)> = Vec::new();
+        result.extend(all.is_none_or(|all| all > target.all_s).then_some((None, all)));
+        result.extend(broken(&classes, &replay.waits_ms, target).into_iter().map(|(class, p95)| (Some(class), p95)));
+        return Ok(result);
     }
     Ok(Vec::new())
 }

@@ -69,8 +69,9 @@ pub struct DemandTrend {
 }
 
 impl DemandTrend {
-    /// Of the whole weeks from time 0 to `end` whose jobs have all ended; `None` with fewer than four, or if nothing is asked for in one.
-    pub fn of(workload: &Workload, end: i64) -> Option<Self> {
+    /// Fits the trend of the whole weeks from time 0 to `end` whose jobs have all ended; `None`
+    /// with fewer than four, or if nothing is asked for in one.
+    pub fn new(workload: &Workload, end: i64) -> Option<Self> {
         let weeks = usize::try_from(end.div_euclid(WEEK_MS)).ok().filter(|weeks| *weeks >= FEWEST_WEEKS)?;
         let mut hours = vec![0.0; weeks];
         for (job, submit) in workload.submit_ms.iter().enumerate() {
@@ -180,21 +181,21 @@ mod tests {
             let run_ms = (100.0 * 1.02f64.powi(week) * 3.6e6) as i64;
             jobs.push(i64::from(week) * WEEK_MS, run_ms, Shape::whole(1));
         }
-        let trend = DemandTrend::of(&jobs, 8 * WEEK_MS).unwrap();
+        let trend = DemandTrend::new(&jobs, 8 * WEEK_MS).unwrap();
         assert!((trend.per_week - 0.02).abs() < 1e-6 && trend.grows(), "{trend:?}");
         let factor = BreakFactor { value: 1.2, low: 1.1, high: 1.3, beyond: false };
         let (weeks, soonest, latest) = trend.weeks_to(&factor).unwrap();
         assert!((weeks - 9.207).abs() < 1e-2 && soonest < weeks && weeks < latest);
-        assert_eq!(DemandTrend::of(&jobs, 3 * WEEK_MS), None);
+        assert_eq!(DemandTrend::new(&jobs, 3 * WEEK_MS), None);
         // Nothing in a week has no logarithm.
-        assert_eq!(DemandTrend::of(&jobs, 9 * WEEK_MS), None);
+        assert_eq!(DemandTrend::new(&jobs, 9 * WEEK_MS), None);
         // What the last two weeks asked for is known in part; without them the trend is the same.
         jobs.unfinished = vec![6, 7];
         jobs.run_ms[6] /= 10;
         jobs.run_ms[7] /= 100;
-        let trend = DemandTrend::of(&jobs, 8 * WEEK_MS).unwrap();
+        let trend = DemandTrend::new(&jobs, 8 * WEEK_MS).unwrap();
         assert!((trend.per_week - 0.02).abs() < 1e-6 && trend.weeks == 6, "{trend:?}");
         jobs.unfinished = vec![3, 4, 5, 6, 7];
-        assert_eq!(DemandTrend::of(&jobs, 8 * WEEK_MS), None);
+        assert_eq!(DemandTrend::new(&jobs, 8 * WEEK_MS), None);
     }
 }

@@ -38,7 +38,8 @@ const STRETCHES: i64 = 4;
 pub enum NodesBy {
     /// The nodes there are.
     Static,
-    /// What the plan recommends: the upper end where there are too few or clearly too many, else the nodes there are.
+    /// Recommendation of the plan: the upper end where there are too few or clearly too many, else
+    /// the nodes there are.
     Recommended,
     /// The fewest that kept the target before.
     Needed,
@@ -70,7 +71,7 @@ impl NodesBy {
         Self::Oracle,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Static => "nodes as they are",
@@ -95,7 +96,7 @@ pub(super) struct TestedPart {
     waits_ms: Vec<i64>,
 }
 
-/// What became of a part in a window.
+/// Outcome of a part in a window.
 enum Tested {
     /// With fewer than 20 judged jobs before or in it: no test.
     TooFewJobs,
@@ -108,7 +109,7 @@ enum Tested {
 /// What rules rest on in a part and window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Decided {
-    /// What its jobs asked for before.
+    /// Traffic that its jobs offered before.
     pub(super) asked: OfferedTraffic,
     /// The nodes that kept the target before; `None` if no number did.
     pub(super) needed: Option<Needed>,
@@ -172,16 +173,16 @@ fn all_windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
             "--eval-from is not within the time of the jobs; choose a day that has jobs before and after it".to_owned(),
         ));
     }
-    let found = rolling(at(end), at(end - from), 1);
+    let result = rolling(at(end), at(end - from), 1);
     let ms = |slot: usize| i64::try_from(slot).unwrap_or(i64::MAX);
-    if found.is_empty() {
+    if result.is_empty() {
         // A window that is longer than its past is still one test.
         return Ok(vec![(from, end)]);
     }
-    Ok(found.into_iter().map(|window| (ms(window.ahead.start), ms(window.ahead.end))).collect())
+    Ok(result.into_iter().map(|window| (ms(window.ahead.start), ms(window.ahead.end))).collect())
 }
 
-/// That earlier windows are not tested, as there are more than are, a sentence.
+/// A sentence that earlier windows are not tested, where there are more than are tested.
 pub(super) fn left_out(end: i64, eval_from: Option<i64>) -> Option<String> {
     let all = all_windows(end, eval_from).ok()?.len();
     (all > MOST_WINDOWS).then(|| {
@@ -218,8 +219,9 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// Of a window, milliseconds from time 0. O(jobs).
-    pub(super) fn of(loaded: &Loaded, (from_ms, to_ms): (i64, i64)) -> Self {
+    /// Returns what is known before a window, milliseconds from time 0, and the jobs up to its end.
+    /// O(jobs).
+    pub(super) fn new(loaded: &Loaded, (from_ms, to_ms): (i64, i64)) -> Self {
         let until: Vec<u32> = (0u32..)
             .zip(&loaded.workload.submit_ms)
             .filter(|(_, submit)| **submit < to_ms)
@@ -240,14 +242,14 @@ pub(super) fn test(
     (eval_from, end): (Option<i64>, i64),
     watch: &dyn Watch,
 ) -> Result<Vec<TestedWindow>> {
-    let mut found: Vec<TestedWindow> = Vec::new();
+    let mut result: Vec<TestedWindow> = Vec::new();
     for (from_ms, to_ms) in windows(end, eval_from)? {
-        let Before { known, ahead, parts } = Before::of(loaded, (from_ms, to_ms));
+        let Before { known, ahead, parts } = Before::new(loaded, (from_ms, to_ms));
         let tested: Result<Vec<(String, Tested)>> = parts
             .par_iter()
             .map(|part| {
                 let jobs = (&part.jobs(&known), &part.jobs(&ahead));
-                let failed = has_failed(&found, &part.name);
+                let failed = has_failed(&result, &part.name);
                 let tested = tested(part, jobs, (policy, target), (from_ms, to_ms), failed);
                 watch.made();
                 Ok((part.name.clone(), tested?))
@@ -263,10 +265,10 @@ pub(super) fn test(
         }
         let jobs = parts.iter().filter_map(|part| Some(part.tested.first()?.waits_ms.len() as u64)).sum();
         if !parts.is_empty() || !unjudged.is_empty() {
-            found.push(TestedWindow { from_ms, to_ms, jobs, parts, unjudged });
+            result.push(TestedWindow { from_ms, to_ms, jobs, parts, unjudged });
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Every rule in one part and window. `failed` is whether the upper end broke the target in an earlier window in which the nodes as they were kept it.
@@ -280,7 +282,7 @@ fn tested(
     let past = (warmed_up(from), from);
     let then = part.known_at(from);
     let mut learn = Search::new(&then, known, with, past)?;
-    let Some(asked) = OfferedTraffic::of(known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
+    let Some(asked) = OfferedTraffic::new(known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
         return Ok(Tested::TooFewJobs);
     };
     let mut later = Search::new(part, ahead, with, (from, to))?;
@@ -363,7 +365,7 @@ pub(in crate::capacity) mod tests {
         assert_eq!(recommended(9, None, false), 9);
     }
 
-    /// Of a job of a node each half hour that runs 1 to 3 hours.
+    /// A job of a node each half hour that runs 1 to 3 hours, on nodes that fail.
     fn failing() -> Loaded {
         let mut workload = Workload::default();
         for at in 0..40 * 48i64 {
@@ -403,7 +405,8 @@ pub(in crate::capacity) mod tests {
         };
         let as_it_was = failing();
         let mut otherwise = as_it_was.clone();
-        // Those of later last longer and come from other nodes, and one that had begun does not end.
+        // Later failures last longer and come from other nodes, and one that had begun does not
+        // end.
         for outage in &mut otherwise.cluster.outages {
             if outage.from_ms >= begins {
                 (outage.node, outage.from_ms, outage.to_ms) = (0, begins, 39 * DAY_MS);

@@ -1,4 +1,4 @@
-//! `plan capacity`: how many nodes keep the waits within a target.
+//! `plan nodes`: how many nodes keep the waits within a target.
 //!
 //! * [`rule`]: rules of thumb; [queueing theory](crate::plan::queueing) is one, and a cross-check.
 //! * [`part`]: pools that do not touch one another, with more or fewer nodes. [`search`]: the fewest nodes of one that keep the target, by exact replays.

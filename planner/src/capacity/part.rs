@@ -16,7 +16,7 @@ use crate::sim::{Cluster, Group, Outage, Pool, Vc, Workload};
 /// A pool with its VCs, as it is at some moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// What to call it: the VC, or the VCs of the pool.
+    /// Name: the VC, or the VCs of the pool.
     pub name: String,
     /// Names of its VCs.
     pub vcs: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Part {
     cluster: Cluster,
     /// Nodes by group.
     now: Vec<u32>,
-    /// Its own groups; those after them are kinds that it has no node of.
+    /// Number of groups that have nodes; those after them are kinds that the part has no node of.
     own: usize,
     /// For each VC of the whole cluster, its number here.
     vc_of: BTreeMap<u16, u16>,
@@ -79,12 +79,12 @@ impl Part {
         cluster.pools.iter().enumerate().filter_map(part).collect()
     }
 
-    /// Its nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> u32 {
         self.now.iter().copied().fold(0, u32::saturating_add)
     }
 
-    /// Its kinds of nodes.
+    /// Kinds of nodes.
     pub fn groups(&self) -> &[Group] {
         self.cluster.pools.first().map_or(&[], |pool| &pool.groups)
     }
@@ -104,7 +104,8 @@ impl Part {
         self.own
     }
 
-    /// The same with further kinds of nodes (GPUs of a node, and their type), of which it has none yet. O(cluster).
+    /// Returns the part with further kinds of nodes (GPUs of a node, and their type), of which it
+    /// has none yet. O(cluster).
     #[must_use]
     pub fn with_kinds(&self, kinds: &[(u32, Option<String>)]) -> Self {
         let mut part = self.clone();
@@ -202,7 +203,7 @@ impl Part {
 
     /// Failures of so many nodes by kind.
     fn outages(&self, counts: &[u32]) -> Vec<Outage> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         let all: u32 = self.groups().iter().map(Group::most_nodes).fold(0, u32::saturating_add);
         let (mut first_old, mut first_new) = (0u32, 0u32);
         for (group, count) in self.groups().iter().zip(counts) {
@@ -211,7 +212,7 @@ impl Part {
             let (first, known) = if known > 0 { (first_old, known) } else { (0, all) };
             for outage in &self.cluster.outages {
                 let Some(rank) = outage.node.checked_sub(first).filter(|rank| *rank < known) else { continue };
-                found.extend(
+                result.extend(
                     (rank..*count)
                         .step_by(known.max(1) as usize)
                         .map(|rank| Outage { node: first_new + rank, ..*outage }),
@@ -219,11 +220,11 @@ impl Part {
             }
             (first_old, first_new) = (first_old + group.most_nodes(), first_new + count);
         }
-        found
+        result
     }
 
-    /// The same with the failures that were known at `now` (milliseconds from time 0): those that had begun, until then at most, and the nodes that had been
-    /// there. O(failures).
+    /// Returns the part with the failures known at `now` (milliseconds from time 0): those that had
+    /// begun, until then at most, and the nodes that had been there. O(failures).
     pub fn known_at(&self, now: i64) -> Self {
         let mut known = self.clone();
         for group in known.cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
@@ -245,13 +246,13 @@ impl Part {
         known
     }
 
-    /// Its jobs, by position.
+    /// Jobs of the part, by position.
     pub fn members(&self, workload: &Workload) -> Vec<u32> {
         let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
         (0u32..).take(workload.len()).filter(mine).collect()
     }
 
-    /// Its jobs, with VCs as it numbers them.
+    /// Jobs of the part, with VCs as it numbers them.
     pub fn jobs(&self, workload: &Workload) -> Workload {
         let mut part = workload.only(&self.members(workload));
         for vc in &mut part.vc {

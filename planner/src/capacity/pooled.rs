@@ -91,7 +91,7 @@ pub(super) fn test(
 
 fn tested(loaded: &Loaded, with: (&Policy, &WaitTarget), window: (i64, i64)) -> Result<Option<TestedPool>> {
     let (from, _) = window;
-    let Before { known, ahead, parts } = Before::of(loaded, window);
+    let Before { known, ahead, parts } = Before::new(loaded, window);
     let pools = Part::all(&loaded.cluster.pooled(), from);
     let [pool] = pools.as_slice() else { return Ok(None) };
     let (known, jobs) = (pool.jobs(&known), pool.jobs(&ahead));
@@ -100,8 +100,8 @@ fn tested(loaded: &Loaded, with: (&Policy, &WaitTarget), window: (i64, i64)) -> 
     let mut learn = Search::new(&then, &known, with, past)?;
     let mut later = Search::new(pool, &jobs, with, window)?;
     let few = learn.judged().len().min(later.judged().len()) < FEWEST_OF_CLASS;
-    let Some(asked) = OfferedTraffic::of(&known, past).filter(|_| !few) else { return Ok(None) };
-    let guess = pool.by_mean(&asked);
+    let Some(request) = OfferedTraffic::new(&known, past).filter(|_| !few) else { return Ok(None) };
+    let guess = pool.by_mean(&request);
     let Some(fewest) = later.fewest(guess)? else { return Ok(None) };
     let needed = learn.fewest(guess)?;
     let nodes = needed.unwrap_or(pool.nodes());
@@ -113,7 +113,7 @@ fn tested(loaded: &Loaded, with: (&Policy, &WaitTarget), window: (i64, i64)) -> 
     Ok(Some(TestedPool { nodes, kept, fewest, wronged: wronged.collect() }))
 }
 
-/// What judged jobs wait with each VC on the nodes that it has.
+/// Waits of judged jobs with each VC on the nodes that it has.
 fn alone(parts: &[Part], workload: &Workload, with: (&Policy, &WaitTarget), window: (i64, i64)) -> Result<Waits> {
     let mut alone = Waits::new();
     for part in parts {
@@ -123,7 +123,7 @@ fn alone(parts: &[Part], workload: &Workload, with: (&Policy, &WaitTarget), wind
     Ok(alone)
 }
 
-/// What judged jobs of a part wait with so many nodes.
+/// Waits of judged jobs of a part with so many nodes.
 fn waits(part: &Part, workload: &Workload, search: &mut Search<'_>, nodes: u32) -> Result<Waits> {
     let members = part.members(workload);
     let waits = search.with(nodes)?.waits_ms.clone();
@@ -219,7 +219,7 @@ mod tests {
         of_ten_minutes(&loaded)
     }
 
-    /// Found by a newcomer: the answer sent its reader to a pool that `plan queues` refuses.
+    /// Regression test: the answer sent its reader to a pool that `plan queues` refuses.
     #[test]
     fn a_pool_that_wrongs_a_vc_is_told_and_not_advised() {
         let answer = bursts(true);

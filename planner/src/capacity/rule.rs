@@ -19,29 +19,29 @@ use crate::plan::queueing::square_root_staffing;
 pub(super) const USUAL: f64 = 0.8;
 
 impl Part {
-    fn nodes_of(&self, asked: &OfferedTraffic, gpus: f64) -> u32 {
-        self.nodes_for(gpus.max(asked.largest_gpus))
+    fn nodes_of(&self, request: &OfferedTraffic, gpus: f64) -> u32 {
+        self.nodes_for(gpus.max(request.largest_gpus))
     }
 
     /// Nodes by the peak.
-    pub fn by_peak(&self, asked: &OfferedTraffic) -> u32 {
-        self.nodes_of(asked, asked.peak_gpus)
+    pub fn by_peak(&self, request: &OfferedTraffic) -> u32 {
+        self.nodes_of(request, request.peak_gpus)
     }
 
     /// Nodes for a mean use of 80 %.
-    pub fn by_mean(&self, asked: &OfferedTraffic) -> u32 {
-        self.nodes_of(asked, asked.mean_gpus / USUAL)
+    pub fn by_mean(&self, request: &OfferedTraffic) -> u32 {
+        self.nodes_of(request, request.mean_gpus / USUAL)
     }
 
     /// Nodes by Erlang C, Allen and Cunneen.
-    pub fn by_erlang(&self, asked: &OfferedTraffic, target_s: f64) -> u32 {
-        let servers = asked.traffic.servers_for(target_s, MAY_WAIT).unwrap_or(u32::MAX);
-        self.nodes_of(asked, f64::from(servers) * asked.gang_gpus)
+    pub fn by_erlang(&self, request: &OfferedTraffic, target_s: f64) -> u32 {
+        let servers = request.traffic.servers_for(target_s, MAY_WAIT).unwrap_or(u32::MAX);
+        self.nodes_of(request, f64::from(servers) * request.gang_gpus)
     }
 
     /// Nodes by the square root.
-    pub fn by_square_root(&self, asked: &OfferedTraffic) -> u32 {
-        self.nodes_of(asked, square_root_staffing(asked.traffic.load(), MAY_WAIT) * asked.gang_gpus)
+    pub fn by_square_root(&self, request: &OfferedTraffic) -> u32 {
+        self.nodes_of(request, square_root_staffing(request.traffic.load(), MAY_WAIT) * request.gang_gpus)
     }
 }
 
@@ -62,17 +62,17 @@ mod tests {
         }
         let cluster = Cluster::of_vcs(&[("a", 9, 8)]);
         let part = Part::all(&cluster, 0).remove(0);
-        let asked = OfferedTraffic::of(&jobs, (2 * hour, 100 * hour)).unwrap();
-        assert!((asked.mean_gpus - 32.0).abs() < 1e-9 && (asked.peak_gpus - 32.0).abs() < 1e-9);
-        assert!((asked.gang_gpus - 32.0 / 3.0).abs() < 1e-9 && (asked.traffic.load() - 3.0).abs() < 1e-9);
-        assert_eq!((part.by_peak(&asked), part.by_mean(&asked), asked.servers(72)), (4, 5, 6));
+        let request = OfferedTraffic::new(&jobs, (2 * hour, 100 * hour)).unwrap();
+        assert!((request.mean_gpus - 32.0).abs() < 1e-9 && (request.peak_gpus - 32.0).abs() < 1e-9);
+        assert!((request.gang_gpus - 32.0 / 3.0).abs() < 1e-9 && (request.traffic.load() - 3.0).abs() < 1e-9);
+        assert_eq!((part.by_peak(&request), part.by_mean(&request), request.servers(72)), (4, 5, 6));
         // 32 GPUs at once of 64, whatever the servers.
-        assert!((asked.offered_load(64.0).unwrap() - 0.5).abs() < 1e-9 && asked.offered_load(0.0).is_none());
+        assert!((request.offered_load(64.0).unwrap() - 0.5).abs() < 1e-9 && request.offered_load(0.0).is_none());
         // Two at a time, an hour apart: the gaps are 0 and 1 h by turns, of which the squared variation is about one.
-        assert!((asked.traffic.arrival_scv - 1.0).abs() < 0.03);
+        assert!((request.traffic.arrival_scv - 1.0).abs() < 0.03);
         // Three servers in use; β = 2.06 leaves 5 % waiting: 3 + 3.6, so 7 servers of 32/3 GPUs on 10 nodes.
-        assert_eq!(part.by_square_root(&asked), 10);
-        assert!(part.by_erlang(&asked, 3600.0) >= 4);
-        assert_eq!(OfferedTraffic::of(&jobs, (0, 0)), None);
+        assert_eq!(part.by_square_root(&request), 10);
+        assert!(part.by_erlang(&request, 3600.0) >= 4);
+        assert_eq!(OfferedTraffic::new(&jobs, (0, 0)), None);
     }
 }

@@ -43,14 +43,14 @@ const GROUPS: usize = 1 + SizeClass::ALL.len();
 /// How long jobs may wait: the 95 % quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitTarget {
-    /// Of all jobs, and of each class that nothing else is said of, seconds.
+    /// Target of all jobs, and of each class without its own, seconds.
     pub all_s: f64,
-    /// Of classes, seconds.
+    /// Targets of classes, seconds.
     pub by_class: BTreeMap<SizeClass, f64>,
 }
 
 impl WaitTarget {
-    /// Of a class, seconds.
+    /// Target of a class, seconds.
     pub fn of(&self, class: SizeClass) -> f64 {
         self.by_class.get(&class).copied().unwrap_or(self.all_s)
     }
@@ -61,7 +61,7 @@ impl WaitTarget {
     }
 }
 
-/// What a replay with some number of nodes did to the judged jobs.
+/// Waits of the judged jobs in a replay with some number of nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizedReplay {
     /// Waits of the judged jobs, milliseconds, in their order; [`NEVER`] for one that did not end.
@@ -97,7 +97,7 @@ impl Needed {
         self.high.unwrap_or(self.value)
     }
 
-    /// The same, and nowhere less than another; an end that either does not know is not known.
+    /// Maximum of two needs, value by value; an end that either does not know is not known.
     #[must_use]
     pub fn at_least(&self, other: &Self) -> Self {
         let end = |mine: Option<u32>, theirs: Option<u32>| Some(mine?.max(theirs?));
@@ -120,9 +120,9 @@ pub struct Search<'a> {
     window: (i64, i64),
     /// Judged jobs.
     judged: Vec<u32>,
-    /// Of each judged job its size class, a group.
+    /// Size class of each judged job, a group.
     class: Vec<usize>,
-    /// Of each judged job its block.
+    /// Block of each judged job.
     block: Vec<usize>,
     /// Jobs of the window that today's nodes could never run.
     impossible: u64,
@@ -130,7 +130,7 @@ pub struct Search<'a> {
     jobs: Vec<[u64; GROUPS]>,
     /// How often each block is in each draw.
     draws: Vec<Vec<u64>>,
-    /// By nodes of each kind.
+    /// Replays so far, by nodes of each kind.
     seen: BTreeMap<Vec<u32>, SizedReplay>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
     /// Judges the jobs submitted within `window` (milliseconds from time 0) that run with the nodes of today. `workload` holds the part's jobs alone.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Errors of [`simulate`].
     pub fn new(
         part: &'a Part,
         workload: &'a Workload,
@@ -177,7 +177,8 @@ impl<'a> Search<'a> {
         Ok(search)
     }
 
-    /// The same of jobs that are told: of them, those submitted within `window`. Nothing is replayed yet.
+    /// Creates a search that judges the given jobs submitted within `window`. Nothing is replayed
+    /// yet.
     pub fn judging(
         part: &'a Part,
         workload: &'a Workload,
@@ -233,7 +234,7 @@ impl<'a> Search<'a> {
             else {
                 continue;
             };
-            let class = SizeClass::of(self.workload.shape_of(job as usize).as_gpus()) as usize + 1;
+            let class = SizeClass::new(self.workload.shape_of(job as usize).as_gpus()) as usize + 1;
             // What is left beyond the last whole day belongs to it.
             let block = usize::try_from((submit - from) / length).unwrap_or(0).min(self.jobs.len() - 1);
             for group in [0, class] {
@@ -264,7 +265,7 @@ impl<'a> Search<'a> {
 
     fn replay(&self, counts: &[u32]) -> Result<(Schedule, JobTimes)> {
         let schedule = simulate(self.workload, &self.part.with_counts(counts), self.policy)?;
-        let times = JobTimes::of(self.workload, &schedule)?;
+        let times = JobTimes::new(self.workload, &schedule)?;
         little(self.workload, &schedule, &times)?;
         Ok((schedule, times))
     }
@@ -272,12 +273,12 @@ impl<'a> Search<'a> {
     /// What `nodes` nodes do; replayed once.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Errors of [`simulate`].
     pub fn with(&mut self, nodes: u32) -> Result<&SizedReplay> {
         let counts = self.part.counts(nodes);
         if !self.seen.contains_key(&counts) {
-            let found = self.with_counts(&counts)?;
-            self.seen.insert(counts.clone(), found);
+            let result = self.with_counts(&counts)?;
+            self.seen.insert(counts.clone(), result);
         }
         self.seen.get(&counts).ok_or_else(|| Error::defect("a replay was lost".to_owned()))
     }
@@ -285,7 +286,7 @@ impl<'a> Search<'a> {
     /// What so many nodes by kind do; nothing is remembered.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Errors of [`simulate`].
     pub fn with_counts(&self, counts: &[u32]) -> Result<SizedReplay> {
         let (schedule, times) = self.replay(counts)?;
         Ok(self.judge(&schedule, &times, counts))
@@ -310,17 +311,17 @@ impl<'a> Search<'a> {
         }
         // Of blocks that stand there so many times: judged jobs and those that wait longer, by group.
         let total = |times: &dyn Fn(usize) -> u64| {
-            let mut found = [[0u64; GROUPS]; 2];
+            let mut result = [[0u64; GROUPS]; 2];
             for (block, (jobs, over)) in self.jobs.iter().zip(&over).enumerate() {
                 let times = times(block);
                 if times == 0 || jobs[0] == 0 {
                     continue;
                 }
-                for (sums, counts) in found.iter_mut().zip([jobs, over]) {
+                for (sums, counts) in result.iter_mut().zip([jobs, over]) {
                     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += times * count);
                 }
             }
-            found
+            result
         };
         let [whole, _] = total(&|_| 1);
         let runs = waits_ms.iter().all(|wait| *wait != NEVER);
@@ -362,14 +363,14 @@ impl<'a> Search<'a> {
     /// other than nodes.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Errors of [`simulate`].
     pub fn needed(&mut self, guess: u32) -> Result<Option<Needed>> {
-        let Some(value) = self.least(&|found| found.kept, guess)? else { return Ok(None) };
+        let Some(value) = self.least(&|result| result.kept, guess)? else { return Ok(None) };
         let blocks = self.jobs.len();
         let (mut low, mut high) = (None, None);
         if self.has_interval() {
-            low = self.least(&|found| found.kept_share >= BOUNDS.0, value)?.map(|low| low.min(value));
-            high = self.least(&|found| found.kept_share >= BOUNDS.1, value)?.map(|high| high.max(value));
+            low = self.least(&|result| result.kept_share >= BOUNDS.0, value)?.map(|low| low.min(value));
+            high = self.least(&|result| result.kept_share >= BOUNDS.1, value)?.map(|high| high.max(value));
         }
         let mut uneven = false;
         for below in [2, 3] {
@@ -383,9 +384,9 @@ impl<'a> Search<'a> {
     /// Fewest nodes that keep the target on these jobs; as [`Search::needed`] without the interval.
     ///
     /// # Errors
-    /// As [`simulate`].
+    /// Errors of [`simulate`].
     pub fn fewest(&mut self, guess: u32) -> Result<Option<u32>> {
-        self.least(&|found| found.kept, guess)
+        self.least(&|result| result.kept, guess)
     }
 
     fn least(&mut self, ok: &dyn Fn(&SizedReplay) -> bool, guess: u32) -> Result<Option<u32>> {

@@ -1,11 +1,11 @@
-//! The answer of `backtest cloud`, as JSON (`backtest-cloud/1`) and as a report.
+//! The answer of `plan rent job --test`, as JSON (`plan-rent-job-test/1`) and as a report.
 //!
 //! Worked example: a policy that costs 0.61 of all on-demand where the optimum costs 0.58 stands in its table as 61.0 %, 5.2 % over the omniscient.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
-use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Report, Section, format};
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_analytics::watch::Watch;
 
@@ -20,11 +20,12 @@ use crate::cloud::zones::market::{Market, is_paid_in_dollars};
 use crate::cloud::zones::probe::{Past, Probes};
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
+use crate::plan::tell;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-cloud/1";
+pub const SCHEMA: &str = "plan-rent-job-test/1";
 
-/// What a job with a deadline would have cost, and what it rests on.
+/// Cost of a job with a deadline, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
 pub struct CloudBacktestAnswer {
@@ -32,15 +33,15 @@ pub struct CloudBacktestAnswer {
     pub schema: String,
     /// Traces.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data.
     pub notes: Vec<String>,
     /// Work, seconds; the top of it where it is uncertain.
     pub work_s: f64,
-    /// What taking another instance takes, seconds.
+    /// Time to take another instance, seconds.
     pub changeover_s: f64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
-    /// What is taken for prices, in words.
+    /// Prices in use, in words.
     pub prices: String,
     /// Instances needed at once, or at most where the job is elastic.
     pub need: u32,
@@ -55,7 +56,7 @@ pub struct CloudBacktestAnswer {
     /// When zones are probed; nothing where they are seen at every tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes: Option<ZoneProbes>,
-    /// What was found.
+    /// The findings.
     #[serde(flatten)]
     pub found: CloudBacktest,
     /// One start, tick by tick, as charts show it.
@@ -76,8 +77,8 @@ pub enum Regions {
 }
 
 impl Regions {
-    /// Of a request.
-    pub(super) fn of(request: &CloudRequest) -> Self {
+    /// Returns how a request treats regions.
+    pub(super) fn new(request: &CloudRequest) -> Self {
         if request.together.is_some() { Self::Together } else { Self::Apart }
     }
 }
@@ -85,7 +86,7 @@ impl Regions {
 /// How zones are probed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ZoneProbes {
-    /// From one probe to the next, seconds.
+    /// Time from one probe to the next, seconds.
     pub every_s: f64,
     /// Time of spot that is paid for in each zone that is found to have it, seconds.
     pub bill_s: f64,
@@ -94,8 +95,8 @@ pub struct ZoneProbes {
 }
 
 impl ZoneProbes {
-    /// Of a request.
-    pub(super) fn of(request: &CloudRequest) -> Option<Self> {
+    /// Returns the probes of a request, if it has any.
+    pub(super) fn new(request: &CloudRequest) -> Option<Self> {
         let Probes { every_ms, bill_ms, past } = request.together?.probes?;
         Some(Self { every_s: every_ms as f64 / 1e3, bill_s: bill_ms as f64 / 1e3, past })
     }
@@ -133,7 +134,7 @@ pub fn json_schema() -> serde_json::Value {
 
 /// What is said of traces before anything is believed of them.
 pub(super) fn notes(series: &[SpotSeries], request: &CloudRequest) -> Vec<String> {
-    let seen = ZoneProbes::of(request).map(ZoneProbes::in_words);
+    let seen = ZoneProbes::new(request).map(ZoneProbes::in_words);
     let at_each = || "Availability is taken as known at each tick without asking for an instance.".to_owned();
     let mut notes = vec![seen.unwrap_or_else(at_each)];
     if series.iter().any(|zone| !zone.is_priced()) {
@@ -188,9 +189,9 @@ pub(super) fn notes(series: &[SpotSeries], request: &CloudRequest) -> Vec<String
 /// What moving between zones is taken to cost, and what all on-demand costs over them.
 ///
 /// # Errors
-/// As [`Market::of`].
+/// Errors of [`Market::new`].
 pub(super) fn moving(series: &[SpotSeries], request: &CloudRequest, together: &ZonesTogether) -> Result<[String; 2]> {
-    let places = Market::of(series, request.need, request.price_ratio, together.egress())?.places;
+    let places = Market::new(series, request.need, request.price_ratio, together.egress())?.places;
     let moved = format!(
         "All traces are zones of one job and begin at the same moment. To move costs a changeover, and to another region {} dollars for a checkpoint of {} GB.",
         format::float(together.egress(), 2),
@@ -234,8 +235,8 @@ impl CloudBacktestAnswer {
     /// Tries every policy on every trace; `watch` is told after each start.
     ///
     /// # Errors
-    /// As [`backtest`].
-    pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, watch: &dyn Watch) -> Result<Self> {
+    /// Errors of [`backtest`].
+    pub fn new(series: &[SpotSeries], title: String, request: &CloudRequest, watch: &dyn Watch) -> Result<Self> {
         let found = backtest(series, request, watch)?;
         let mut notes = notes(series, request);
         if let Some(together) = &request.together {
@@ -254,10 +255,10 @@ impl CloudBacktestAnswer {
             prices: prices_in_words(&series.iter().collect::<Vec<_>>(), request),
             need: request.need,
             elastic: request.elastic,
-            regions: Regions::of(request),
+            regions: Regions::new(request),
             checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
             egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
-            probes: ZoneProbes::of(request),
+            probes: ZoneProbes::new(request),
             found,
             timeline: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
@@ -342,16 +343,9 @@ impl CloudBacktestAnswer {
     }
 
     fn by_policy(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Policies, over all starts of all traces",
-            vec![
-                Column::text("Policy"),
-                Column::number("Slack"),
-                Column::number("Cost, % of all on-demand"),
-                Column::text("95 % interval"),
-                Column::number("Over the omniscient, %"),
-                Column::number("Misses"),
-            ],
+            "Policy | #Slack | #Cost, % of all on-demand | 95 % interval | #Over the omniscient, % | #Misses",
         );
         for tally in &self.found.policies {
             for at in &tally.by_slack {
@@ -391,18 +385,12 @@ impl CloudBacktestAnswer {
     }
 
     fn by_trace(&self) -> Section {
-        let mut table = ReportTable::new(
+        let had = if self.elastic { "Spot had, %" } else { "With spot, %" };
+        let mut table = tell::table(
             format!("{} and others, trace by trace", self.found.chosen.in_words()),
-            vec![
-                Column::text("Trace"),
-                Column::number(if self.elastic { "Spot had, %" } else { "With spot, %" }),
-                Column::number("Slack"),
-                Column::number("Cost, %"),
-                Column::number("Uniform Progress, %"),
-                Column::number("Greedy, %"),
-                Column::number("Omniscient, %"),
-                Column::number("Misses"),
-            ],
+            &format!(
+                "Trace | #{had} | #Slack | #Cost, % | #Uniform Progress, % | #Greedy, % | #Omniscient, % | #Misses"
+            ),
         );
         let share = |of: &TriedTrace| if self.elastic { of.had_share } else { of.up_share };
         let mut traces: Vec<(&str, Option<f64>)> =

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
 
-/// What a window cost under each policy, for one job.
+/// Cost of a window under each policy, for one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// Each policy that was tried, and what became of it.
@@ -33,12 +33,12 @@ impl Attempt {
         self.runs.iter().find(|(of, _)| *of == policy).map(|(_, run)| *run).unwrap_or_default()
     }
 
-    /// Its cost as a share of all on-demand.
+    /// Cost of a policy as a share of all on-demand.
     pub fn share(&self, policy: CloudPolicy) -> f64 {
         self.run(policy).cost / self.on_demand
     }
 
-    /// Its cost above that of the optimum, as a share of that.
+    /// Cost of a policy above that of the optimum, as a share of the optimum.
     pub fn over_omniscient(&self, policy: CloudPolicy) -> f64 {
         self.run(policy).cost / self.run(CloudPolicy::Omniscient).cost - 1.0
     }
@@ -47,14 +47,14 @@ impl Attempt {
 /// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job in one zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told<'a> {
-    /// Its distribution.
+    /// Distribution of the work.
     pub(super) work: &'a WorkDistribution,
     /// Whether programmes plan on it.
     pub(super) planned: bool,
 }
 
 impl<'a> Told<'a> {
-    /// Of a request whose work is uncertain.
+    /// Returns what is known of the work of a request, if it is uncertain.
     pub(super) fn of(work: Option<&'a WorkDistribution>) -> Option<Self> {
         work.map(|work| Self { work, planned: true })
     }
@@ -200,7 +200,7 @@ pub(super) fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
     }
 }
 
-/// What becomes of a job that has other work than its policy was told.
+/// Outcome of a job that has other work than its policy was told.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MisledRun {
     /// Cost until it is done, spot milliseconds.
@@ -223,7 +223,7 @@ pub(super) fn misled_by(
 ) -> Vec<MisledRun> {
     let Lessons { supply, tick_ms, .. } = lessons;
     let (start, lanes, tick_ms) = (window.ahead.start, supply.lanes, *tick_ms);
-    // As long as it may take: on-demand for all of it, from the deadline on.
+    // The longest it may take: on-demand for all of it, from the deadline on.
     let longest_ms = job.deadline_ms + works_ms.iter().max().unwrap_or(&0) + 2 * job.changeover_ms;
     let ticks = DeadlineJob { deadline_ms: longest_ms, ..*job }.ticks(tick_ms);
     let window = Window { past: window.past.clone(), ahead: start..(start + ticks).min(supply.up.len()) };

@@ -1,4 +1,4 @@
-//! Every policy over many start times of every trace: `backtest cloud`.
+//! Every policy over many start times of every trace: `plan rent job --test`.
 //!
 //! The starts of a trace are [spread evenly](crate::plan::window::spread) over it, the first at its first tick and the last so that the loosest deadline
 //! ends with it; all deadlines are tried from the same starts. A start is decided with the ticks before it (the first with the prior of the
@@ -20,14 +20,13 @@ use super::policy::{CloudPolicy, Lessons};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::uncertain::UncertainWork;
 use crate::cloud::zones::attempt_zones;
-use crate::cloud::zones::market::Market;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::interval::{average, drawn};
 use crate::plan::window::{Window, spread};
 use crate::replay::compare::IntervalEstimate;
 
-/// What the traces of one job are called in the cells.
+/// Name of the traces of one job in the cells.
 pub const TOGETHER: &str = "together";
 
 /// A trace, a slack and a policy; where the zones are those of one job, all traces are one, called [`TOGETHER`].
@@ -37,7 +36,7 @@ pub struct CloudCell {
     pub trace: String,
     /// Work over time to the deadline.
     pub slack: f64,
-    /// Which.
+    /// Policy of the cell.
     pub policy: CloudPolicy,
     /// Starts tried.
     pub starts: usize,
@@ -47,7 +46,8 @@ pub struct CloudCell {
     pub cost_ratio_mean: f64,
     /// Mean cost above the omniscient optimum, as a share of that.
     pub over_omniscient_mean: f64,
-    /// The same over the later half of the starts of the trace; nothing where there is one start.
+    /// Mean cost above the omniscient optimum over the later half of the starts, as a share of it;
+    /// `None` where there is one start.
     pub later_over_omniscient_mean: Option<f64>,
     /// Mean share of the instance time that was on spot; unknown of the optimum.
     pub spot_share_mean: Option<f64>,
@@ -72,7 +72,7 @@ pub struct BySlack {
     pub slack: f64,
     /// Mean cost, as a share of all on-demand.
     pub cost_ratio_mean: f64,
-    /// Its 95 % interval: starts drawn anew.
+    /// Mean cost as a share of all on-demand, with a 95 % interval by resampling starts.
     pub cost_ratio: IntervalEstimate,
     /// Mean cost above the omniscient optimum, as a share of that.
     pub over_omniscient_mean: f64,
@@ -85,7 +85,7 @@ pub struct BySlack {
 /// A policy over all traces.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PolicyTally {
-    /// Which.
+    /// Name of the policy.
     pub name: CloudPolicy,
     /// Whether it decides from the past alone.
     pub causal: bool,
@@ -93,7 +93,7 @@ pub struct PolicyTally {
     pub by_slack: Vec<BySlack>,
     /// Mean cost over the earlier half of the starts, as a share of all on-demand: what the choice rests on.
     pub earlier_cost_ratio: f64,
-    /// The same over the later half.
+    /// Mean cost over the later half of the starts, as a share of all on-demand.
     pub later_cost_ratio: f64,
 }
 
@@ -118,7 +118,7 @@ pub struct TriedTrace {
     pub starts_s: Vec<f64>,
 }
 
-/// What was found.
+/// Findings of a back-test.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CloudBacktest {
     /// Traces and their starts.
@@ -149,23 +149,11 @@ struct Task {
 pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch) -> Result<CloudBacktest> {
     let jobs = request.jobs()?;
     check_need(series, request.need)?;
-    let market = match &request.together {
-        Some(together) => {
-            Some(Market::of(series, request.need, request.price_ratio, together.egress())?.probed(together.probes))
-        }
-        None => None,
-    };
+    let market = request.market(series)?;
     let together = market.is_some();
     let probed = market.as_ref().is_some_and(|market| market.probes.is_some());
-    let (policies, choices): (&[CloudPolicy], &[CloudPolicy]) = match market {
-        Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
-        None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
-    };
-    // Together, all traces are one: as long as the shortest.
-    let tried_on: Vec<&SpotSeries> = match market {
-        Some(_) => series.iter().min_by_key(|zone| zone.counts.len()).into_iter().collect(),
-        None => series.iter().collect(),
-    };
+    let (policies, choices) = request.policies();
+    let tried_on = request.tried_on(series);
     let mut tasks: Vec<Task> = Vec::new();
     for (at, zone) in tried_on.iter().enumerate() {
         let (ticks, needed) = (zone.counts.len(), longest(zone, &jobs));
@@ -182,7 +170,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
         .map(|task| {
-            let found = match (&market, series.get(task.at), lessons.get(task.at)) {
+            let result = match (&market, series.get(task.at), lessons.get(task.at)) {
                 (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs, request.uncertain.as_ref()),
                 (None, Some(zone), Some(lessons)) => {
                     let price = zone.price.as_ref();
@@ -191,11 +179,11 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
                 _ => Ok(Vec::new()),
             };
             watch.made();
-            found
+            result
         })
         .collect();
     let tried: Vec<(&Task, Vec<Attempt>)> = tasks.iter().zip(tried?).collect();
-    let mut found = CloudBacktest {
+    let mut result = CloudBacktest {
         traces: Vec::new(),
         cells: Vec::new(),
         policies: Vec::new(),
@@ -206,7 +194,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
         let up = zone.up(request.need);
         let had: f64 = zone.supply(request.need, true).up.iter().map(|had| f64::from(*had)).sum();
         let of = || tried.iter().filter(move |(task, _)| together || task.at == at);
-        found.traces.push(TriedTrace {
+        result.traces.push(TriedTrace {
             trace: zone.name.clone(),
             zone: zone.zone.clone(),
             tick_s: zone.tick_ms as f64 / 1e3,
@@ -234,7 +222,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
                     let run = attempt.run(policy);
                     run.spot_ms as f64 / (run.spot_ms + run.on_demand_ms).max(1) as f64
                 };
-                found.cells.push(CloudCell {
+                result.cells.push(CloudCell {
                     trace: name.to_owned(),
                     slack: *slack,
                     policy,
@@ -277,7 +265,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
                 misses: attempts.iter().filter(|attempt| attempt.run(policy).missed).count(),
             }
         });
-        found.policies.push(PolicyTally {
+        result.policies.push(PolicyTally {
             name: policy,
             causal: policy.causal(),
             by_slack: by_slack.collect(),
@@ -290,24 +278,27 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, watch: &dyn Watch
         earlier.flat_map(|(_, attempts)| attempts).any(|attempt| attempt.run(policy).missed)
     };
     let cost = |policy: CloudPolicy| {
-        found.policies.iter().find(|tally| tally.name == policy).map_or(f64::INFINITY, |tally| tally.earlier_cost_ratio)
+        result
+            .policies
+            .iter()
+            .find(|tally| tally.name == policy)
+            .map_or(f64::INFINITY, |tally| tally.earlier_cost_ratio)
     };
     let candidates = choices.iter().copied().filter(|policy| !missed(*policy));
-    found.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
-    found.uncertain = if together {
+    result.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
+    result.uncertain = if together {
         let attempts: Vec<&[Attempt]> = tried.iter().map(|(_, attempts)| attempts.as_slice()).collect();
-        UncertainWork::over_zones(&attempts, &jobs, request, found.chosen)
+        UncertainWork::over_zones(&attempts, &jobs, request, result.chosen)
     } else {
         let on = tasks.iter().filter_map(|task| Some((*tried_on.get(task.at)?, lessons.get(task.at)?, &task.window)));
-        UncertainWork::of(&on.collect::<Vec<_>>(), &jobs, request, found.chosen)?
+        UncertainWork::of(&on.collect::<Vec<_>>(), &jobs, request, result.chosen)?
     };
-    Ok(found)
+    Ok(result)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::float_cmp)]
 mod tests {
-    use super::super::request::ZonesTogether;
     use super::*;
 
     /// Spot is never there: every policy waits as long as it may, or not, and pays on-demand for all of it. Spot is always there: all but on-demand cost a
@@ -317,28 +308,23 @@ mod tests {
         let zone = |name: &str, count: f64| SpotSeries::of_counts(name, 3_600_000, vec![count; 30]);
         let request = CloudRequest {
             work_ms: 10 * 3_600_000,
-            deadline_ms: None,
             slacks: vec![0.5, 0.8],
-            changeover_ms: 0,
             price_ratio: 3.0,
             is_ratio_given: true,
             starts: 3,
             need: 2,
-            elastic: false,
-            together: None,
-            moving: ZonesTogether::default(),
-            uncertain: None,
+            ..CloudRequest::default()
         };
-        let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &()).unwrap();
-        assert_eq!(found.traces[0].starts_s, [0.0, 18_000.0, 36_000.0]);
-        assert_eq!((found.traces[0].up_share, found.traces[1].up_share), (0.0, 1.0));
-        assert_eq!(found.cells.len(), 2 * 2 * 7);
-        for cell in &found.cells {
+        let result = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &()).unwrap();
+        assert_eq!(result.traces[0].starts_s, [0.0, 18_000.0, 36_000.0]);
+        assert_eq!((result.traces[0].up_share, result.traces[1].up_share), (0.0, 1.0));
+        assert_eq!(result.cells.len(), 2 * 2 * 7);
+        for cell in &result.cells {
             let spot = cell.trace == "all" && cell.policy != CloudPolicy::OnDemand;
             assert!((cell.cost_ratio_mean - if spot { 1.0 / 3.0 } else { 1.0 }).abs() < 1e-12, "{cell:?}");
             assert_eq!((cell.starts, cell.misses), (3, 0));
         }
-        assert_eq!(found.chosen, CloudPolicy::SemiMarkov);
+        assert_eq!(result.chosen, CloudPolicy::SemiMarkov);
         let few = backtest(&[zone("none", 1.0)], &request, &()).unwrap_err().to_string();
         assert!(few.contains("never more than 1 instances, and --need is 2"), "{few}");
         let short = CloudRequest { work_ms: 16 * 3_600_000, need: 1, ..request };

@@ -31,8 +31,8 @@ pub struct CheckpointAdvice {
 }
 
 impl CheckpointAdvice {
-    /// Of what was seen in some zones by a job of `need` instances.
-    pub(super) fn of<'a>(
+    /// Derives advice from the losses seen in some zones by a job of `need` instances.
+    pub(super) fn new<'a>(
         zones: impl Iterator<Item = &'a SpotSeries>,
         (need, elastic): (u32, bool),
         checkpoint_s: f64,
@@ -56,7 +56,7 @@ impl CheckpointAdvice {
         }
     }
 
-    /// What to do, in a sentence.
+    /// Recommended action, in a sentence.
     pub(super) fn in_words(&self) -> String {
         match (self.lost_every_s, self.daly_s, self.goodput) {
             (Some(every_s), Some(daly_s), Some(goodput)) => format!(
@@ -88,12 +88,12 @@ mod tests {
         };
         for (zone, of, losses) in [(zone(1.0), (1, false), 10), (zone(2.0), (2, true), 20), (zone(2.0), (2, false), 10)]
         {
-            let found = CheckpointAdvice::of([&zone].into_iter(), of, 300.0);
-            assert_eq!((found.losses, found.lost_every_s), (losses, Some(86_400.0)));
-            assert!((found.young_s.unwrap() - 7200.0).abs() < 1e-9 && (found.daly_s.unwrap() - 7001.4).abs() < 0.1);
-            assert!(found.in_words().contains("every **1 h 57 min**"), "{}", found.in_words());
+            let result = CheckpointAdvice::new([&zone].into_iter(), of, 300.0);
+            assert_eq!((result.losses, result.lost_every_s), (losses, Some(86_400.0)));
+            assert!((result.young_s.unwrap() - 7200.0).abs() < 1e-9 && (result.daly_s.unwrap() - 7001.4).abs() < 0.1);
+            assert!(result.in_words().contains("every **1 h 57 min**"), "{}", result.in_words());
         }
-        let none = CheckpointAdvice::of([&zone(0.0)].into_iter(), (1, false), 300.0);
+        let none = CheckpointAdvice::new([&zone(0.0)].into_iter(), (1, false), 300.0);
         assert_eq!((none.losses, none.daly_s), (0, None));
     }
 }

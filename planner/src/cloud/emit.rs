@@ -18,11 +18,17 @@ use crate::market::zone::infra;
 use crate::plan::Emitted;
 use crate::yaml::stream;
 
+/// The cautions as files have them, without marks.
+fn cautions_as_text(answer: &CloudPlanAnswer) -> Vec<String> {
+    let plain = |caution: &String| caution.replace("**", "").replace(['`', '\r'], "").replace('\n', " ");
+    answer.cautions.iter().map(plain).collect()
+}
+
 /// What the plan does, the cautions and the moments of it, for notes. `task` is what must run once on-demand is due.
 pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
-    let work = match &answer.uncertain {
-        None => format!("{} of work", hours(answer.work_s)),
+    let work = match &answer.body.uncertain {
+        None => format!("{} of work", hours(answer.body.work_s)),
         Some(of) => {
             let beyond = if of.beyond > 1e-9 {
                 format!("; it is more with a chance of {}, of which nothing is promised", format::percent(of.beyond))
@@ -38,17 +44,17 @@ pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
         }
     };
     let mut said = vec![answer.action.replace("**", "").replace('`', "")];
-    said.extend(answer.cautions_as_text());
+    said.extend(cautions_as_text(answer));
     said.extend([
-        format!("Begin with {}.", answer.begin_with()),
+        format!("Begin with {}.", answer.body.begin_with()),
         format!(
             "The deadline is {} after the start, for {}. Whatever happens, {task} must run once the time to the deadline is no more than the \
              work left{} and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
-            hours(answer.deadline_s),
+            hours(answer.body.deadline_s),
             work,
-            if answer.uncertain.is_some() { " to the most that it may be" } else { "" },
-            hours(answer.changeover_s),
-            hours(answer.now.latest_on_demand_s)
+            if answer.body.uncertain.is_some() { " to the most that it may be" } else { "" },
+            hours(answer.body.changeover_s),
+            hours(answer.body.now.latest_on_demand_s)
         ),
     ]);
     said
@@ -56,12 +62,12 @@ pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
 
 /// What stands above a task or a pool: what it is, and the cautions of the plan, a line each.
 pub(super) fn headed(answer: &CloudPlanAnswer, what: &str) -> String {
-    std::iter::once(what.to_owned()).chain(answer.cautions_as_text()).collect::<Vec<_>>().join("\n")
+    std::iter::once(what.to_owned()).chain(cautions_as_text(answer)).collect::<Vec<_>>().join("\n")
 }
 
 /// When to go back from on-demand to spot: the rule of the policy, and what has to be asked again.
 pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
-    let rule = match answer.followed {
+    let rule = match answer.trial.chosen {
         CloudPolicy::OnDemand => "stays on-demand.".to_owned(),
         CloudPolicy::Greedy => {
             "stays on-demand once it is begun, which is when no time is spare any more.".to_owned()
@@ -71,25 +77,25 @@ pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
         ),
         CloudPolicy::UniformProgress => format!(
             "goes back at the first sample with spot once the share of the work that is done is at least (hours since the start + {:.2}) / {:.2}: time has become spare again.",
-            2.0 * answer.changeover_s / 3600.0,
-            answer.deadline_s / 3600.0
+            2.0 * answer.body.changeover_s / 3600.0,
+            answer.body.deadline_s / 3600.0
         ),
         CloudPolicy::Markov | CloudPolicy::SemiMarkov | CloudPolicy::SkyNomad | CloudPolicy::Omniscient => {
             "weighs at every sample what spot would save against two changeovers, to spot and back, so it has no moment that could be told beforehand.".to_owned()
         }
     };
     // Nobody knows how much is left of work that is uncertain.
-    let left = match answer.uncertain {
+    let left = match answer.body.uncertain {
         None => "`--work`",
         Some(_) => {
             "`--work-quantiles` (leave out the amounts that are done; of each other amount subtract what is done, and make its chance (chance - d) / (1 - d), d the chance of no more than what is done)"
         }
     };
     format!(
-        "Back to spot: the policy of this plan ({}) {rule} When spot can be had again, and more time is left than the work left and two changeovers ({:.2} h), ask `tracecast plan cloud` again: with {left} and \
+        "Back to spot: the policy of this plan ({}) {rule} When spot can be had again, and more time is left than the work left and two changeovers ({:.2} h), ask `tracecast plan rent job` again: with {left} and \
          `--deadline` as what is left, and a trace that goes up to now. Go back if it says to hold spot. It counts a changeover for staying on-demand too, so at a narrow margin stay.",
-        answer.followed.in_words(),
-        2.0 * answer.changeover_s / 3600.0
+        answer.trial.chosen.in_words(),
+        2.0 * answer.body.changeover_s / 3600.0
     )
 }
 
@@ -98,8 +104,8 @@ pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
 /// # Errors
 /// If the plan is not followed, so that it buys nothing.
 pub fn purchases(answer: &CloudPlanAnswer) -> Result<Emitted> {
-    match &answer.purchases {
-        Some(found) => found.list(answer.instance.as_deref(), &answer.cautions_as_text()),
+    match &answer.body.purchases {
+        Some(result) => result.list(answer.body.instance.as_deref(), &cautions_as_text(answer)),
         None => Err(Error::NotEmitted("the plan is not followed, so there is nothing to buy".to_owned())),
     }
 }
@@ -107,15 +113,15 @@ pub fn purchases(answer: &CloudPlanAnswer) -> Result<Emitted> {
 /// The files of a plan: their names and contents.
 pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     let infra = |zone: &str| infra(None, zone);
-    let place = answer.zone.as_deref().and_then(infra);
+    let place = answer.body.zone.as_deref().and_then(infra);
     // Several zones: spot in their order, on-demand where it is begun.
     let order: Vec<String> =
-        answer.zones.iter().flat_map(|zones| &zones.order).filter_map(|zone| infra(zone)).collect();
-    let list = answer.zones.as_ref().map(|zones| infra(&zones.on_demand_zone));
+        answer.body.zones.iter().flat_map(|zones| &zones.order).filter_map(|zone| infra(zone)).collect();
+    let list = answer.body.zones.as_ref().map(|zones| infra(&zones.on_demand_zone));
     let task = |name: &str, spot: bool, what: &str| {
         let mut resources = json!({ "use_spot": spot });
         if let Some(fields) = resources.as_object_mut() {
-            if let Some(instance) = &answer.instance {
+            if let Some(instance) = &answer.body.instance {
                 fields.insert("accelerators".to_owned(), Value::from(instance.as_str()));
             }
             let place = if spot { place.clone() } else { list.clone().unwrap_or_else(|| place.clone()) };
@@ -132,7 +138,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         let document = json!({
             "name": name,
             // An elastic job takes its nodes one by one, so that what becomes of one leaves the others.
-            "num_nodes": if answer.elastic { 1 } else { answer.need },
+            "num_nodes": if answer.body.elastic { 1 } else { answer.body.need },
             "resources": resources,
             "run": "# Put your command here. It must resume from its last checkpoint.",
         });
@@ -142,14 +148,14 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     notes.push(back_to_spot(answer));
     notes.extend([
         format!(
-            "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work{}, and ask `tracecast plan cloud` again with the work and the \
+            "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work{}, and ask `tracecast plan rent job` again with the work and the \
              time that are left, and with a trace that goes up to now.",
-            if answer.uncertain.is_some() { " (each of its quantiles, as above)" } else { "" }
+            if answer.body.uncertain.is_some() { " (each of its quantiles, as above)" } else { "" }
         ),
         "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
             .to_owned(),
     ]);
-    if let Some(zones) = &answer.zones
+    if let Some(zones) = &answer.body.zones
         && !zones.order.is_empty()
     {
         notes.push(format!(
@@ -159,16 +165,17 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             zones.on_demand_zone
         ));
     }
-    notes.extend(answer.probes.map(ZoneProbes::to_do));
-    if let Some(nodes) = &answer.nodes {
+    notes.extend(answer.body.probes.map(ZoneProbes::to_do));
+    if let Some(nodes) = &answer.body.nodes {
         notes.push(format!(
             "The job is elastic: each task is one of its nodes, of which up to {} work at once. Launch and cancel as many of each as this says. Spot nodes {}.",
-            answer.need,
+            answer.body.need,
             nodes.in_words()
         ));
     }
-    let (mut unnamed, mut named): (Vec<&str>, Vec<&str>) = (Vec::new(), answer.zone.as_deref().into_iter().collect());
-    if let Some(zones) = &answer.zones {
+    let (mut unnamed, mut named): (Vec<&str>, Vec<&str>) =
+        (Vec::new(), answer.body.zone.as_deref().into_iter().collect());
+    if let Some(zones) = &answer.body.zones {
         named.extend(zones.order.iter().chain([&zones.on_demand_zone]).map(String::as_str));
     }
     named.into_iter().filter(|zone| infra(zone).is_none()).for_each(|zone| {

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 /// The longest time to a deadline: ten years.
 const LONGEST_MS: i64 = 3650 * DAY_MS;
 
-/// What a job holds for a tick.
+/// Holding of a job for a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
@@ -38,7 +38,7 @@ pub enum Holding {
 }
 
 impl Holding {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Idle => "wait",
@@ -80,7 +80,7 @@ pub struct DeadlineJob {
     pub work_ms: i64,
     /// Time to the deadline, milliseconds.
     pub deadline_ms: i64,
-    /// What taking another instance takes, milliseconds.
+    /// Time to take another instance, milliseconds.
     pub changeover_ms: i64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
@@ -113,10 +113,10 @@ impl DeadlineJob {
     /// A job with so much time to its deadline.
     ///
     /// # Errors
-    /// As [`DeadlineJob::new`].
+    /// Errors of [`DeadlineJob::new`].
     pub fn within(work_ms: i64, deadline_ms: i64, changeover_ms: i64, price_ratio: f64) -> Result<Self> {
         check(work_ms, changeover_ms, price_ratio)?;
-        // As it is typed, and never less than it is.
+        // Written as it is typed, and rounded up.
         let time = |ms: i64| match ms.saturating_add(MINUTE_MS - 1) / MINUTE_MS {
             minutes if minutes % 60 == 0 => format!("{}h", minutes / 60),
             minutes if minutes > 60 => format!("{minutes}min ({} h {} min)", minutes / 60, minutes % 60),
@@ -134,7 +134,7 @@ impl DeadlineJob {
         Ok(Self { work_ms, deadline_ms, changeover_ms, price_ratio })
     }
 
-    /// What the job costs on-demand from beginning to end, spot milliseconds.
+    /// Cost of the job on-demand from beginning to end, spot milliseconds.
     pub fn on_demand_cost(&self) -> f64 {
         self.price_ratio * (self.work_ms + self.changeover_ms) as f64
     }
@@ -150,8 +150,8 @@ impl DeadlineJob {
     }
 }
 
-fn wrong(what: &'static str, found: String, remedy: String) -> Error {
-    Error::malformed(what, found, remedy)
+fn wrong(what: &'static str, result: String, remedy: String) -> Error {
+    Error::malformed(what, result, remedy)
 }
 
 /// Refuses figures that make no sense, whatever the deadline.
@@ -178,9 +178,9 @@ pub struct JobView {
     pub left_ms: i64,
     /// Work left, milliseconds.
     pub work_ms: i64,
-    /// What is held from the tick before.
+    /// Instance held from the tick before.
     pub holding: Holding,
-    /// What is left of its changeover, milliseconds.
+    /// Time left of its changeover, milliseconds.
     pub setup_ms: i64,
     /// Whether a spot instance can be had in this tick.
     pub up: bool,
@@ -194,7 +194,7 @@ pub trait Pilot {
     fn hold(&mut self, job: &DeadlineJob, view: &JobView) -> Holding;
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct JobRun {
     /// Cost, spot milliseconds.
@@ -256,7 +256,8 @@ mod tests {
         assert_eq!(job.on_demand_cost(), (396 * MIN) as f64);
     }
 
-    /// As above, with spot at half the price of the start in the second hour: 30 spot minutes fewer.
+    /// The job above, with spot at half the price of the start in the second hour: 30 spot minutes
+    /// fewer.
     #[test]
     fn a_price_that_moves_is_paid_as_it_is() {
         let job = DeadlineJob::new(2 * HOUR, 2.0 / 3.0, 12 * MIN, 3.0).unwrap();

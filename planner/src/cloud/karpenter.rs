@@ -31,12 +31,12 @@ enum Instance<'a> {
     Gpus(&'a str, u64),
     /// An instance type.
     Type(&'a str),
-    /// It does not say.
+    /// Unknown: the trace does not say.
     Unknown,
 }
 
 impl<'a> Instance<'a> {
-    fn of(instance: Option<&'a str>) -> Self {
+    fn new(instance: Option<&'a str>) -> Self {
         let Some(name) = instance.filter(|name| !name.is_empty()) else { return Self::Unknown };
         match name.split_once(':').map(|(gpu, count)| (gpu, count.parse())) {
             Some((gpu, Ok(count))) if count > 0 && !gpu.is_empty() => Self::Gpus(gpu, count),
@@ -62,14 +62,14 @@ impl<'a> Instance<'a> {
         };
         match provider {
             Some("aws") => {
-                let mut found = vec![
+                let mut result = vec![
                     within("karpenter.k8s.aws/instance-gpu-name", [model.to_ascii_lowercase().as_str()]),
                     within("karpenter.k8s.aws/instance-gpu-count", [count.as_str()]),
                 ];
-                found.extend(
+                result.extend(
                     gib.map(|gib| within("karpenter.k8s.aws/instance-gpu-memory", [(gib * 1024).to_string().as_str()])),
                 );
-                found
+                result
             }
             Some("azure") => vec![
                 within("karpenter.azure.com/sku-gpu-name", [model]),
@@ -88,14 +88,14 @@ fn placed(zone: Option<&str>) -> (Option<&str>, Option<String>) {
 
 /// A pool in a zone, with what is said above it.
 fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>)) -> (String, Value) {
-    let instance = Instance::of(answer.instance.as_deref());
+    let instance = Instance::new(answer.body.instance.as_deref());
     let (zone, provider) = placed(zone);
     let mut requirements = instance.requirements(provider.as_deref());
     let mut about = match spot {
         true => format!("Spot, number {} to be tried.", turn + 1),
         false => "On demand, for when the notes say so: KARPENTER.txt.".to_owned(),
     };
-    let class = NodeClass::of(provider.as_deref());
+    let class = NodeClass::new(provider.as_deref());
     about.push_str(&format!("\nFor pods that tolerate the taint {TAINT}. {}", class.to_do()));
     match (&instance, requirements.is_empty()) {
         (Instance::Gpus(gpu, count), true) => about.push_str(&format!(
@@ -126,7 +126,7 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
         spot,
         requirements,
         gpus: match instance {
-            Instance::Gpus(_, count) => Some(count * u64::from(answer.need)),
+            Instance::Gpus(_, count) => Some(count * u64::from(answer.body.need)),
             _ => None,
         },
         taint: Some(TAINT),
@@ -140,11 +140,11 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
 
 /// The node pools of a plan, and notes.
 pub fn karpenter(answer: &CloudPlanAnswer) -> Vec<Emitted> {
-    let zones = answer.zones.as_ref();
+    let zones = answer.body.zones.as_ref();
     // Zones of no known form are told apart by nothing that a pool could name, so that one pool stands for all of them.
     let mut on_spot: Vec<Option<&str>> = match zones {
         Some(zones) => zones.order.iter().map(|zone| placed(Some(zone)).0).collect(),
-        None => vec![placed(answer.zone.as_deref()).0],
+        None => vec![placed(answer.body.zone.as_deref()).0],
     };
     let unnamed = on_spot.iter().position(Option::is_none);
     let mut at = 0;
@@ -152,7 +152,7 @@ pub fn karpenter(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         at += 1;
         zone.is_some() || unnamed == Some(at - 1)
     });
-    let begun = zones.map_or(answer.zone.as_deref(), |zones| Some(zones.on_demand_zone.as_str()));
+    let begun = zones.map_or(answer.body.zone.as_deref(), |zones| Some(zones.on_demand_zone.as_str()));
     let mut pools: Vec<(String, bool, (String, Value))> = Vec::new();
     let region = |zone: Option<&str>| zone.map_or_else(String::new, |zone| region_of(zone).to_owned());
     for (turn, zone) in (0u32..).zip(on_spot.iter().copied()) {
@@ -180,21 +180,21 @@ pub fn karpenter(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     files
 }
 
-/// Which pools to use when.
+/// Notes on which pools to use when.
 fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
     let mut notes = moments(answer, "the pods on on-demand nodes");
-    let named = answer.zones.iter().flat_map(|zones| zones.order.iter().chain([&zones.on_demand_zone]));
-    let named: Vec<Option<&str>> = match answer.zones {
+    let named = answer.body.zones.iter().flat_map(|zones| zones.order.iter().chain([&zones.on_demand_zone]));
+    let named: Vec<Option<&str>> = match answer.body.zones {
         Some(_) => named.map(|zone| Some(zone.as_str())).collect(),
-        None => vec![answer.zone.as_deref()],
+        None => vec![answer.body.zone.as_deref()],
     };
-    let is_known = |zone: &Option<&str>| NodeClass::of(placed(*zone).1.as_deref()) != NodeClass::Unknown;
+    let is_known = |zone: &Option<&str>| NodeClass::new(placed(*zone).1.as_deref()) != NodeClass::Unknown;
     if !named.iter().all(is_known) {
         notes.push(format!(
             "Some pools CANNOT BE APPLIED YET: the name of the zone does not say whose it is, so their nodeClassRef says {FILL_IN}. Put in what your provider's Karpenter calls the class of nodes; the pools say which are known."
         ));
     }
-    let now = match (answer.now.if_up, answer.now.if_down) {
+    let now = match (answer.body.now.if_up, answer.body.now.if_down) {
         (Holding::Spot, Holding::OnDemand) => format!(
             "Now: the pods select no {CAPACITY}. Karpenter then tries the pools on spot by their weights, and on-demand where none can be had."
         ),
@@ -212,7 +212,7 @@ fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
     ));
     notes.push(format!(
         "A spot node that is lost ends its pods. Their Job makes them again, and Karpenter takes the first pool by weight that can be had. It knows no deadline: at the moment above, delete the Job and make it again \
-         with the node selector `{CAPACITY}: on-demand`. When spot is lost before that, ask `tracecast plan cloud` again with the work and the time that are left."
+         with the node selector `{CAPACITY}: on-demand`. When spot is lost before that, ask `tracecast plan rent job` again with the work and the time that are left."
     ));
     notes.push(back_to_spot(answer));
     notes.push(format!(
@@ -222,16 +222,16 @@ fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
     notes.push(
         "The pods find their work in a checkpoint that the job writes to storage that outlives its node.".to_owned(),
     );
-    if let Some(nodes) = &answer.nodes {
+    if let Some(nodes) = &answer.body.nodes {
         notes.push(format!(
             "The job is elastic: each pod is one of its nodes, of which up to {} work at once. Make as many pods of each kind as this says. Spot nodes {}.",
-            answer.need,
+            answer.body.need,
             nodes.in_words()
         ));
-    } else if answer.need > 1 {
+    } else if answer.body.need > 1 {
         notes.push(format!(
             "The job needs all {} nodes at once, and Karpenter brings them one by one: let a queue such as Kueue start its pods together.",
-            answer.need
+            answer.body.need
         ));
     }
     if regions > 1 {
@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn what_a_trace_says_of_instances() {
         let of = |instance: Option<&str>, provider: &str| {
-            let found = Instance::of(instance).requirements(Some(provider));
+            let result = Instance::new(instance).requirements(Some(provider));
             let told = |of: &Value| format!("{}={}", of["key"].as_str().unwrap_or_default(), of["values"][0]);
-            found.iter().map(told).collect::<Vec<_>>().join(" ")
+            result.iter().map(told).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
             of(Some("V100:1"), "aws"),

@@ -16,7 +16,7 @@ use crate::plan::window::{Window, learn_and_choose, spread};
 /// Windows zone by zone: to choose on, and to report on.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Moments {
-    /// Of each zone.
+    /// Windows of each zone.
     pub(super) zones: Vec<[Vec<Window>; 2]>,
     /// Why those of different zones begin at different moments; nothing where they begin at the same ones, or there is one zone.
     pub(super) apart: Option<String>,
@@ -27,8 +27,8 @@ fn within(ticks: std::ops::Range<usize>, needed: usize, starts: usize) -> Option
     let (early, late) = learn_and_choose(&ticks);
     let middle = ticks.start + ticks.len() / 2;
     let (early, late) = if late.len() >= needed { (early, late) } else { (ticks.start..middle, middle..ticks.end) };
-    let found = [spread(&early, needed, starts), spread(&late, needed, starts)];
-    (!found.iter().any(Vec::is_empty)).then_some(found)
+    let result = [spread(&early, needed, starts), spread(&late, needed, starts)];
+    (!result.iter().any(Vec::is_empty)).then_some(result)
 }
 
 /// How many ticks after the beginning of the first trace named all of them still have.
@@ -55,7 +55,10 @@ fn offsets(series: &[SpotSeries]) -> Vec<usize> {
 }
 
 impl Moments {
-    /// Of traces, for the longest of some jobs.
+    /// Cuts traces into windows, for the longest of some jobs.
+    ///
+    /// # Errors
+    /// If a trace is too short for a window to choose on and another to report on.
     ///
     /// # Errors
     /// If a trace is too short for a window to choose on and another to report on.
@@ -71,7 +74,7 @@ impl Moments {
         Ok(Self { zones: series.iter().map(own).collect::<Result<_>>()?, apart: (series.len() > 1).then_some(apart) })
     }
 
-    /// The same moments in all, or why there are none.
+    /// Windows at equal moments in all zones, or why there are none.
     fn together(
         series: &[SpotSeries],
         jobs: &[DeadlineJob],
@@ -145,14 +148,14 @@ mod tests {
 
     #[test]
     fn the_same_moments_in_all_zones() {
-        let found = Moments::of(&[zone("a", 120, None), zone("b", 90, None)], &job(), 3).unwrap();
-        assert_eq!(found.apart, None);
-        for [choose, report] in &found.zones {
+        let result = Moments::of(&[zone("a", 120, None), zone("b", 90, None)], &job(), 3).unwrap();
+        assert_eq!(result.apart, None);
+        for [choose, report] in &result.zones {
             assert_eq!((starts(choose), starts(report)), (vec![0, 25, 50], vec![60, 70, 80]));
         }
         // One that begins six hours later has fewer ticks before the same moment.
-        let found = Moments::of(&[zone("a", 120, Some(100)), zone("b", 90, Some(106))], &job(), 2).unwrap();
-        let [[a, _], [b, _]] = found.zones.as_slice() else { panic!("{found:?}") };
+        let result = Moments::of(&[zone("a", 120, Some(100)), zone("b", 90, Some(106))], &job(), 2).unwrap();
+        let [[a, _], [b, _]] = result.zones.as_slice() else { panic!("{result:?}") };
         assert_eq!((starts(a), starts(b)), (vec![6, 56], vec![0, 50]));
         assert!(b[1].past == (0..50) && a[1].past == (0..56));
     }
@@ -160,11 +163,11 @@ mod tests {
     #[test]
     fn what_is_of_other_times_has_windows_of_its_own() {
         let other = SpotSeries::of_counts("b", HOUR / 2, vec![1.0; 120]);
-        let found = Moments::of(&[zone("a", 90, None), other], &job(), 2).unwrap();
-        assert!(found.apart.unwrap().contains("samples of a are 1 h apart, and those of b 30 min"));
-        assert_eq!((starts(&found.zones[0][1]), starts(&found.zones[1][1])), (vec![60, 80], vec![80, 100]));
-        let found = Moments::of(&[zone("a", 90, Some(0)), zone("b", 90, Some(80))], &job(), 2).unwrap();
-        assert!(found.apart.unwrap().contains("10 h in common"));
+        let result = Moments::of(&[zone("a", 90, None), other], &job(), 2).unwrap();
+        assert!(result.apart.unwrap().contains("samples of a are 1 h apart, and those of b 30 min"));
+        assert_eq!((starts(&result.zones[0][1]), starts(&result.zones[1][1])), (vec![60, 80], vec![80, 100]));
+        let result = Moments::of(&[zone("a", 90, Some(0)), zone("b", 90, Some(80))], &job(), 2).unwrap();
+        assert!(result.apart.unwrap().contains("10 h in common"));
         let short = Moments::of(&[zone("a", 19, None)], &job(), 2).unwrap_err().to_string();
         assert!(short.contains("once to choose on"), "{short}");
         assert_eq!(Moments::of(&[zone("a", 90, None)], &job(), 2).unwrap().apart, None);

@@ -28,7 +28,8 @@ const MOST_NEEDS: i64 = (1 << 30) / 48;
 /// Most choices that are kept, a byte each, to say what the optimum holds.
 const MOST_KEPT: usize = 1 << 28;
 
-/// Which of the three choices are the best, of one tick and need: two bits for what to do from idle and one each for holding on.
+/// The best of the three choices, for one tick and need: two bits for what to do from idle and one
+/// each for holding on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Best(u8);
 
@@ -58,12 +59,13 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of a job in ticks; an error if it is too fine to be exact.
-    pub(super) fn of(tick_ms: i64, job: &DeadlineJob) -> Result<Self> {
+    /// Creates the grid of a job in ticks; an error if it is too fine to be exact.
+    pub(super) fn new(tick_ms: i64, job: &DeadlineJob) -> Result<Self> {
         Self::among(tick_ms, job, &[job.work_ms])
     }
 
-    /// Of a job that may have each of some amounts of work, of which its own is the most.
+    /// Creates the grid of a job that may have each of some amounts of work, of which its own is
+    /// the most.
     pub(super) fn among(tick_ms: i64, job: &DeadlineJob, works_ms: &[i64]) -> Result<Self> {
         let unit_ms = works_ms
             .iter()
@@ -166,15 +168,16 @@ impl Grid {
 /// # Errors
 /// If tick, work and changeover have too little in common for an exact answer.
 pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
-    let grid = Grid::of(tick_ms, job)?;
+    let grid = Grid::new(tick_ms, job)?;
     let costs = grid.solve((up, price), job.price_ratio, |_, _, _| ());
     Ok(costs.first().copied().unwrap_or(f64::INFINITY) * grid.unit_ms as f64)
 }
 
-/// As [`optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own.
+/// Optimal costs as by [`optimum`], for each of some amounts of work with one deadline, none of
+/// them more than the job's own.
 ///
 /// # Errors
-/// As [`optimum`].
+/// Errors of [`optimum`].
 pub(super) fn optima(
     up: &[bool],
     price: &[f64],
@@ -194,9 +197,9 @@ pub(super) fn optima(
 /// What the optimum holds in each tick until its work is done; nothing if the deadline cannot be made, or where ticks times needs are more than are kept in memory.
 ///
 /// # Errors
-/// As [`optimum`].
+/// Errors of [`optimum`].
 pub(super) fn optimal_holdings(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<Vec<Holding>> {
-    let grid = Grid::of(tick_ms, job)?;
+    let grid = Grid::new(tick_ms, job)?;
     let width = grid.work + grid.changeover + 1;
     if grid.ticks.saturating_mul(width) > MOST_KEPT {
         return Ok(Vec::new());
@@ -294,9 +297,9 @@ pub(super) mod tests {
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
             let works: Vec<i64> = (1..=work_ms).collect();
             let all = optima(&up, &[], tick_ms, &job, &works).unwrap();
-            for (work_ms, found) in works.into_iter().zip(all) {
+            for (work_ms, result) in works.into_iter().zip(all) {
                 let alone = optimum(&up, &[], tick_ms, &DeadlineJob { work_ms, ..job }).unwrap();
-                prop_assert!((found - alone).abs() <= 1e-9 * alone, "{work_ms}: {found} against {alone}");
+                prop_assert!((result - alone).abs() <= 1e-9 * alone, "{work_ms}: {result} against {alone}");
             }
             let held = optimal_holdings(&up, &[], tick_ms, &job).unwrap();
             let run = ride_without_net(&mut Script(held.into_iter()), &up, &[], tick_ms, &job, &mut |_| ());

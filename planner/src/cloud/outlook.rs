@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_future_is_in_no_outlook() {
         let job = DeadlineJob { work_ms: 24 * HOUR, deadline_ms: 30 * HOUR, changeover_ms: 12 * MIN, price_ratio: 3.0 };
-        let work = WorkDistribution::of(&[(0.5, 12 * HOUR), (1.0, 24 * HOUR)]).ok();
+        let work = WorkDistribution::new(&[(0.5, 12 * HOUR), (1.0, 24 * HOUR)]).ok();
         for (lanes, policy) in [(1, CloudPolicy::SemiMarkov), (1, CloudPolicy::Markov), (4, CloudPolicy::SemiMarkov)] {
             let most = lanes as u32;
             let up: Vec<u32> = (0..1500).map(|tick| if tick % 37 < 11 + tick / 100 { most } else { 0 }).collect();

@@ -36,7 +36,7 @@ pub enum CloudPolicy {
     Greedy,
     /// Greedy within slices of the time.
     TimeSliced,
-    /// As much progress as time has passed.
+    /// Keeps the share of work done at the share of time passed.
     UniformProgress,
     /// A dynamic programme on a two-state Markov chain.
     Markov,
@@ -62,15 +62,15 @@ impl CloudPolicy {
     /// All over several zones, in the order of tables.
     pub const TOGETHER: [Self; 6] =
         [Self::OnDemand, Self::Greedy, Self::UniformProgress, Self::SkyNomad, Self::SemiMarkov, Self::Omniscient];
-    /// Those to choose from in one zone.
+    /// Policies to choose from in one zone.
     pub const CAUSAL: [Self; 6] =
         [Self::SemiMarkov, Self::Markov, Self::UniformProgress, Self::TimeSliced, Self::Greedy, Self::OnDemand];
 
-    /// Those to choose from over several zones.
+    /// Policies to choose from over several zones.
     pub const CAUSAL_TOGETHER: [Self; 5] =
         [Self::SemiMarkov, Self::SkyNomad, Self::UniformProgress, Self::Greedy, Self::OnDemand];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::OnDemand => "all on-demand",
@@ -112,7 +112,7 @@ pub(super) fn evenly(ticks: usize) -> Vec<usize> {
     (0..FITS).map(|fit| ticks * fit / FITS).collect()
 }
 
-/// As [`learned`], at some moments of the job, the start first.
+/// What [`learned`] learns, at the given `moments` of the job, the start first.
 pub(super) fn learned_at(moments: &[usize], up: &[bool], start: usize, policy: CloudPolicy, tick_ms: i64) -> Learned {
     let mut learned: Learned = Vec::new();
     let Some(each) = policy.phases() else { return learned };
@@ -175,16 +175,16 @@ impl Lessons {
         Self { supply, tick_ms, kept: Mutex::default() }
     }
 
-    /// As [`learned_lanes`], which is asked once.
+    /// Returns what [`learned_lanes`] learns, and keeps it, so each question is computed once.
     pub(super) fn of(&self, start: usize, policy: CloudPolicy, ticks: usize) -> Arc<Vec<Learned>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (policy, start, ticks);
-        if let Some(found) = kept().get(&key) {
-            return Arc::clone(found);
+        if let Some(result) = kept().get(&key) {
+            return Arc::clone(result);
         }
-        let found = Arc::new(learned_lanes(&self.supply, start, policy, self.tick_ms, ticks));
-        kept().insert(key, Arc::clone(&found));
-        found
+        let result = Arc::new(learned_lanes(&self.supply, start, policy, self.tick_ms, ticks));
+        kept().insert(key, Arc::clone(&result));
+        result
     }
 }
 
@@ -205,7 +205,7 @@ pub(super) fn programmes(
     within.map(|(from, phases, before)| (*from, solve(phases.clone()), before.clone())).collect()
 }
 
-/// The same of each lane that has a model of its own.
+/// The [`programmes`] of each lane that has its own model.
 pub(super) fn lanes_programmes(
     learned: &[Learned],
     lanes: usize,

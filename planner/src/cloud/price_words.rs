@@ -74,7 +74,8 @@ pub(super) fn is_guessed(zones: &[&SpotSeries], request: &CloudRequest) -> bool 
     !request.is_ratio_given && !guessed(zones, request).is_empty()
 }
 
-/// That prices of spot stand without one of on-demand, so that the ratio is assumed zone by zone; nothing where none is guessed so, or somebody said the ratio.
+/// A sentence that prices of spot stand without one of on-demand, so that the ratio is assumed zone
+/// by zone; `None` where none is assumed so, or the ratio was given.
 pub(super) fn guessed_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> Option<String> {
     if request.is_ratio_given {
         return None;
@@ -95,7 +96,6 @@ pub(super) fn guessed_in_words(zones: &[&SpotSeries], request: &CloudRequest) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::ZonesTogether;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
@@ -104,16 +104,11 @@ mod tests {
         CloudRequest {
             work_ms: 50 * HOUR,
             deadline_ms: Some(60 * HOUR),
-            slacks: Vec::new(),
-            changeover_ms: 0,
             price_ratio: 3.0,
             is_ratio_given,
             starts: 2,
             need: 1,
-            elastic: false,
-            together: None,
-            moving: ZonesTogether::default(),
-            uncertain: None,
+            ..CloudRequest::default()
         }
     }
 

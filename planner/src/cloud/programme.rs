@@ -37,7 +37,8 @@ use super::work::WorkDistribution;
 
 /// Most pairs of work and spare time in the table.
 const MOST_CELLS: f64 = 60_000.0;
-/// The same of a lane of an elastic job, which has a table of its own; only those with less than the time to the deadline in all are filled.
+/// Most pairs of work and spare time in the table of one lane of an elastic job; only those with
+/// less than the time to the deadline in all are filled.
 const MOST_LANE_CELLS: f64 = 60_000.0;
 /// Steps that the work has at least, where a changeover is long.
 const LEAST_STEPS: i64 = 96;
@@ -83,7 +84,7 @@ pub struct Programme {
     most: usize,
     beliefs: usize,
     price_ratio: f32,
-    /// Where the work is uncertain, its distribution.
+    /// Distribution of the work, where it is uncertain.
     work: Option<WorkDistribution>,
     values: Vec<f32>,
 }

@@ -12,7 +12,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, format};
+use tracecast_analytics::report::{Cell, ReportTable, format};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::job::{Holding, JobRun};
@@ -21,15 +21,15 @@ use crate::cloud::zones::market::is_paid_in_dollars;
 use crate::cloud::zones::plan::ZonesNow;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
-use crate::plan::Emitted;
 use crate::plan::emit::{number, table};
 use crate::plan::interval::average;
+use crate::plan::{Emitted, tell};
 
 /// An amount to expect: its mean, and where single windows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Amount")]
 pub struct CloudAmount {
-    /// Its mean on the windows that the plan is reported on.
+    /// Mean on the windows that the plan is reported on.
     pub value: f64,
     /// The 2.5 % quantile of what a window bought, those of choice and those to report on; nothing where all bought the same, which shows no spread.
     pub low: Option<f64>,
@@ -56,12 +56,13 @@ pub struct CloudPurchase {
     pub cost_usd: Option<CloudAmount>,
 }
 
-/// What a plan buys.
+/// Purchases of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CloudPurchases {
     /// Spot, and on-demand.
     pub kinds: Vec<CloudPurchase>,
-    /// Of the hours on spot, those that probes of zones pay for; their mean on the windows that the plan is reported on.
+    /// Hours on spot that probes of zones pay for; mean on the windows that the plan is reported
+    /// on.
     pub probes_h: f64,
     /// Windows from which the intervals are: those of choice and those to report on.
     pub windows: usize,
@@ -85,8 +86,8 @@ pub struct CloudOnDemand {
 }
 
 impl CloudOnDemand {
-    /// Of what is asked, in the zone that was chosen or over several.
-    pub(super) fn of(
+    /// On-demand cost of a request, in the zone that was chosen or over several.
+    pub(super) fn new(
         (series, zone): (&[SpotSeries], Option<&SpotSeries>),
         request: &CloudRequest,
         zones: Option<&ZonesNow>,
@@ -102,9 +103,9 @@ impl CloudOnDemand {
         Self::at(usd_per_h, request)
     }
 
-    /// Of what is asked, at a price.
+    /// On-demand cost of a request at a price.
     pub(super) fn at(usd_per_h: Option<f64>, request: &CloudRequest) -> Self {
-        // As costs are: the mean over what an uncertain work may come to.
+        // Costed as runs are: the mean over what an uncertain work may come to.
         let work_ms =
             request.uncertain.as_ref().map_or(request.work_ms as f64, |work| work.mean_done(work.top_ms() as f64));
         let instance_h = f64::from(request.need) * (work_ms + request.changeover_ms as f64) / HOUR_MS as f64;
@@ -160,7 +161,7 @@ const MOST_ENDS: usize = 40;
 
 impl CloudAmount {
     /// The mean of what the later windows bought, and quantiles of what all did.
-    fn of(early: &[f64], late: &[f64]) -> Self {
+    fn new(early: &[f64], late: &[f64]) -> Self {
         let mut all: Vec<f64> = early.iter().chain(late).copied().collect();
         all.sort_unstable_by(f64::total_cmp);
         let last = all.len().saturating_sub(1) as f64;
@@ -205,8 +206,10 @@ impl CloudAmount {
 }
 
 impl CloudPurchases {
-    /// Of the runs of a plan's policy on the windows of choice and those it is reported on, so many of which do not overlap. `zone` is the one that was chosen, or `zones` says what to do over several.
-    pub(super) fn of(
+    /// Totals of the runs of a plan's policy on the windows of choice and those it is reported on,
+    /// `disjoint` of which do not overlap. `zone` is the one that was chosen, or `zones` says what
+    /// to do over several.
+    pub(super) fn new(
         (runs, disjoint): (&[Vec<JobRun>; 2], usize),
         (series, zone): (&[SpotSeries], Option<&SpotSeries>),
         request: &CloudRequest,
@@ -219,7 +222,7 @@ impl CloudPurchases {
         let each = |runs: &[JobRun], of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
             runs.iter().map(|run| of(hours(run.spot_ms + run.probed_ms), hours(run.on_demand_ms))).collect()
         };
-        let amount = |of: &dyn Fn(f64, f64) -> f64| CloudAmount::of(&each(early, of), &each(late, of));
+        let amount = |of: &dyn Fn(f64, f64) -> f64| CloudAmount::new(&each(early, of), &each(late, of));
         let windows = early.len() + late.len();
         let prices = prices(series, zone, request, zones);
         let named = |name: Option<&String>| name.cloned().into_iter().collect::<Vec<String>>();
@@ -243,12 +246,13 @@ impl CloudPurchases {
             [Some(spot), Some(on_demand)] => Some(amount(&|on_spot, other| spot * on_spot + on_demand * other)),
             _ => None,
         };
-        let all_on_demand_usd = CloudOnDemand::of((series, zone), request, zones).cost_usd;
+        let all_on_demand_usd = CloudOnDemand::new((series, zone), request, zones).cost_usd;
         let probes_h = if late.is_empty() { 0.0 } else { average(late.iter().map(|run| hours(run.probed_ms))) };
         Self { kinds: kinds.collect(), probes_h, windows, disjoint, cost_usd: total, all_on_demand_usd }
     }
 
-    /// As a CSV: a line of each kind, and one of all where prices are known. `cautions` stand in each line, as a table has no place above them.
+    /// Writes the purchases as a CSV: a line for each kind, and one for all where prices are known.
+    /// `cautions` stand in each line, as a table has no place above them.
     ///
     /// # Errors
     /// If it cannot be written, which no answer should bring about.
@@ -296,18 +300,11 @@ impl CloudPurchases {
         table("cloud-purchases.csv", head, kinds.chain(all))
     }
 
-    /// As a table of a report.
+    /// Returns the purchases as a table of a report.
     pub(super) fn table(&self) -> ReportTable {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "What that buys",
-            vec![
-                Column::text("Instances"),
-                Column::number("Hours of one instance"),
-                Column::text("Range over windows"),
-                Column::number("Now, $/h"),
-                Column::number("Cost, $"),
-                Column::text("Range of the cost"),
-            ],
+            "Instances | #Hours of one instance | Range over windows | #Now, $/h | #Cost, $ | Range of the cost",
         );
         let span = |of: Option<CloudAmount>, digits: usize| of.map_or_else(String::new, |of| of.span(digits));
         let dollars = |of: Option<CloudAmount>| Cell::opt(of, |of| Cell::float(of.value, 2));
@@ -347,7 +344,6 @@ impl CloudPurchases {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::ZonesTogether;
     use super::*;
     use crate::market::price::ZonePrice;
 
@@ -369,16 +365,12 @@ mod tests {
         CloudRequest {
             work_ms: 50 * HOUR_MS,
             deadline_ms: Some(60 * HOUR_MS),
-            slacks: Vec::new(),
-            changeover_ms: 0,
             price_ratio: 3.0,
             is_ratio_given: true,
             starts: 2,
             need,
             elastic,
-            together: None,
-            moving: ZonesTogether::default(),
-            uncertain: None,
+            ..CloudRequest::default()
         }
     }
 
@@ -392,24 +384,26 @@ mod tests {
         };
         let series = std::slice::from_ref(&zone);
         let runs = runs([(30, 20), (40, 10)]);
-        let found = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(1, false), None);
-        assert!(near(found.kinds[0].instance_h, 35.0, 30.0, 40.0) && near(found.kinds[1].instance_h, 15.0, 10.0, 20.0));
-        assert!(found.cost_usd.is_some_and(|cost| near(cost, 80.0, 70.0, 90.0)), "{found:?}");
-        assert_eq!(found.all_on_demand_usd, Some(150.0));
-        let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
+        let result = CloudPurchases::new((&runs, 2), (series, Some(&zone)), &request(1, false), None);
+        assert!(
+            near(result.kinds[0].instance_h, 35.0, 30.0, 40.0) && near(result.kinds[1].instance_h, 15.0, 10.0, 20.0)
+        );
+        assert!(result.cost_usd.is_some_and(|cost| near(cost, 80.0, 70.0, 90.0)), "{result:?}");
+        assert_eq!(result.all_on_demand_usd, Some(150.0));
+        let list = result.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
         assert!(list.contains("spot,us-east-1a,V100:1,1,35,30,40,1,35.00,30.00,40.00,\"least and most of 2 windows, 2 without overlap\",\n"), "{list}");
         assert!(list.contains("\nall,,,,,,,,80.00,70.00,90.00,"), "{list}");
         // Four at once, of which each lane is counted where the job is elastic; and without prices.
-        let four = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(4, false), None);
-        let lanes = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(4, true), None);
+        let four = CloudPurchases::new((&runs, 2), (series, Some(&zone)), &request(4, false), None);
+        let lanes = CloudPurchases::new((&runs, 2), (series, Some(&zone)), &request(4, true), None);
         assert!(
             near(four.kinds[0].instance_h, 140.0, 120.0, 160.0) && near(lanes.kinds[0].instance_h, 35.0, 30.0, 40.0)
         );
         let bare = SpotSeries { price: None, ..zone };
-        let found =
-            CloudPurchases::of((&runs, 2), (std::slice::from_ref(&bare), Some(&bare)), &request(1, false), None);
-        assert_eq!((found.cost_usd, found.all_on_demand_usd, found.kinds[0].usd_per_h), (None, None, None));
-        let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
+        let result =
+            CloudPurchases::new((&runs, 2), (std::slice::from_ref(&bare), Some(&bare)), &request(1, false), None);
+        assert_eq!((result.cost_usd, result.all_on_demand_usd, result.kinds[0].usd_per_h), (None, None, None));
+        let list = result.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
         assert!(list.lines().count() == 3 && !list.contains("all,"), "{list}");
     }
 
@@ -418,10 +412,10 @@ mod tests {
         let zone = SpotSeries::of_counts("a", HOUR_MS, vec![1.0; 2]);
         let mut runs = runs([(30, 20), (40, 10)]);
         runs[1][0].probed_ms = 2 * HOUR_MS;
-        let found =
-            CloudPurchases::of((&runs, 2), (std::slice::from_ref(&zone), Some(&zone)), &request(1, false), None);
-        assert!(near(found.kinds[0].instance_h, 36.0, 32.0, 40.0) && found.probes_h == 1.0, "{found:?}");
-        let note = found.table().note.unwrap_or_default();
+        let result =
+            CloudPurchases::new((&runs, 2), (std::slice::from_ref(&zone), Some(&zone)), &request(1, false), None);
+        assert!(near(result.kinds[0].instance_h, 36.0, 32.0, 40.0) && result.probes_h == 1.0, "{result:?}");
+        let note = result.table().note.unwrap_or_default();
         assert!(
             note.contains("Of the hours on spot 1.0 are what probes of zones pay for, priced as the others."),
             "{note}"
@@ -431,7 +425,7 @@ mod tests {
     #[test]
     fn of_few_windows_the_ends_are_told_and_named_so() {
         let windows = |count: usize| (0..count).map(|at| at as f64).collect::<Vec<f64>>();
-        let of = |count: usize| CloudAmount::of(&[], &windows(count));
+        let of = |count: usize| CloudAmount::new(&[], &windows(count));
         assert_eq!((of(40).low, of(40).high), (Some(0.0), Some(39.0)));
         assert_eq!((of(41).low, of(41).high), (Some(1.0), Some(39.0)));
         assert!(of(40).interval_of(40, 40).starts_with("least and most of 40"));
@@ -444,7 +438,7 @@ mod tests {
         let zone = SpotSeries::of_counts("a", HOUR_MS, vec![1.0; 2]);
         let series = std::slice::from_ref(&zone);
         let of = |runs: &[Vec<JobRun>; 2], disjoint: usize| {
-            CloudPurchases::of((runs, disjoint), (series, Some(&zone)), &request(1, false), None).kinds
+            CloudPurchases::new((runs, disjoint), (series, Some(&zone)), &request(1, false), None).kinds
         };
         let all_spot = runs([(50, 0), (50, 0)]);
         for kind in of(&all_spot, 7) {
@@ -457,9 +451,9 @@ mod tests {
         let kinds = of(&[early, late], 4);
         assert!(near(kinds[0].instance_h, 50.0, 45.0, 50.0) && near(kinds[1].instance_h, 0.0, 0.0, 5.0), "{kinds:?}");
         let caution = ["This rests on an assumption.".to_owned()];
-        let found =
+        let result =
             CloudPurchases { kinds, probes_h: 0.0, windows: 4, disjoint: 4, cost_usd: None, all_on_demand_usd: None };
-        let list = found.list(None, &caution).map(|(_, text)| text).unwrap_or_default();
+        let list = result.list(None, &caution).map(|(_, text)| text).unwrap_or_default();
         assert_eq!(list.matches("This rests on an assumption.").count(), 2, "{list}");
     }
 }

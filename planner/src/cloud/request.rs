@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::job::DeadlineJob;
+use super::policy::CloudPolicy;
 use super::work::{WorkDistribution, WorkPlanned};
 use crate::cloud::elastic::programme::LEVEL;
+use crate::cloud::zones::market::Market;
 use crate::cloud::zones::probe::Probes;
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
@@ -12,8 +14,8 @@ use crate::market::availability::SpotSeries;
 /// Most instances of an elastic job.
 const MOST_LANES: u32 = 1024;
 
-/// A job with a deadline, and how it is tried.
-#[derive(Debug, Clone, PartialEq)]
+/// A job with a deadline, and how it is tried. The default asks for nothing and is refused.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CloudRequest {
     /// Work, milliseconds on the instances it needs; the top of it where it is uncertain.
     pub work_ms: i64,
@@ -21,7 +23,7 @@ pub struct CloudRequest {
     pub deadline_ms: Option<i64>,
     /// Work over time to the deadline: each is tried.
     pub slacks: Vec<f64>,
-    /// What taking another instance takes, milliseconds.
+    /// Time to take another instance, milliseconds.
     pub changeover_ms: i64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
@@ -39,6 +41,10 @@ pub struct CloudRequest {
     pub moving: ZonesTogether,
     /// What is known of the work, where it is uncertain.
     pub uncertain: Option<WorkDistribution>,
+    /// Time that a checkpoint takes, seconds; a plan then says how often to write one.
+    pub checkpoint_s: Option<f64>,
+    /// The command that asks, which a recommendation says to run again; `None` if there is none.
+    pub command: Option<String>,
 }
 
 /// What moving between zones costs, and when they are seen.
@@ -67,6 +73,31 @@ impl ZonesTogether {
 }
 
 impl CloudRequest {
+    /// The market of the zones of one job; `None` where each trace is tried on its own.
+    ///
+    /// # Errors
+    /// Errors of [`Market::new`].
+    pub(super) fn market(&self, series: &[SpotSeries]) -> Result<Option<Market>> {
+        let Some(together) = &self.together else { return Ok(None) };
+        Ok(Some(Market::new(series, self.need, self.price_ratio, together.egress())?.probed(together.probes)))
+    }
+
+    /// Traces on which windows lie: all, or the shortest where they are zones of one job.
+    pub(super) fn tried_on<'a>(&self, series: &'a [SpotSeries]) -> Vec<&'a SpotSeries> {
+        match self.together {
+            Some(_) => series.iter().min_by_key(|zone| zone.counts.len()).into_iter().collect(),
+            None => series.iter().collect(),
+        }
+    }
+
+    /// Policies that are tried, and those of them to choose from.
+    pub(super) fn policies(&self) -> (&'static [CloudPolicy], &'static [CloudPolicy]) {
+        match self.together {
+            Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
+            None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
+        }
+    }
+
     /// How policies plan on work that is uncertain.
     pub(super) fn planned(&self) -> WorkPlanned {
         match (&self.together, self.elastic && self.need > 1) {
@@ -144,7 +175,8 @@ impl CloudRequest {
     }
 }
 
-/// That some series can tell of so many instances: traces that never count more than a few may have been asked for no more.
+/// Checks that some series can show so many instances: traces that never count more than a few may
+/// have been asked for no more.
 pub(super) fn check_need(series: &[SpotSeries], need: u32) -> Result<()> {
     let most = series.iter().flat_map(|zone| &zone.counts).copied().fold(0.0, f64::max);
     if need <= 1 || most >= f64::from(need) {
@@ -162,7 +194,7 @@ pub(super) fn longest(series: &SpotSeries, jobs: &[DeadlineJob]) -> usize {
     jobs.iter().map(|job| job.ticks(series.tick_ms)).max().unwrap_or(0)
 }
 
-/// That `ticks` of a series do not hold the time to a deadline.
+/// The error that `ticks` of a series do not hold the time to a deadline.
 pub(super) fn too_short(series: &SpotSeries, ticks: usize, needed: usize, parts: usize) -> Error {
     let hours = |ticks: usize| ticks as f64 * series.tick_ms as f64 / 3.6e6;
     let twice = if parts > 1 { ", once to choose on and once to report on" } else { "" };

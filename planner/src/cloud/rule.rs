@@ -61,7 +61,7 @@ impl Pilot for TimeSliced {
     }
 }
 
-/// As much progress as time has passed.
+/// Uniform progress: keeps the share of work done at the share of time passed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UniformProgress;
 

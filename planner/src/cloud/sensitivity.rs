@@ -18,7 +18,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Section, format};
 use tracecast_analytics::time::MINUTE_MS;
 use tracecast_analytics::watch::Watch;
 
@@ -30,10 +30,9 @@ use crate::cloud::zones::attempt_zones_of;
 use crate::cloud::zones::market::Market;
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
-use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
-use crate::plan::{WORTH, worth};
+use crate::plan::{Confidence, WORTH, tell, worth};
 
 /// How prices and changeovers are varied.
 const TIMES: [f64; 2] = [0.5, 2.0];
@@ -90,7 +89,7 @@ impl CloudPriceTurn {
             }
         };
         let confidence = if is_near { Confidence::Low } else { Confidence::Medium };
-        (confidence, format!("the price of on-demand is assumed; {said}"))
+        (confidence, format!("The price of on-demand is assumed; {said}."))
     }
 }
 
@@ -100,9 +99,9 @@ impl CloudPriceTurn {
 pub enum CloudVaried {
     /// Nothing.
     Nothing,
-    /// What on-demand costs.
+    /// Price of on-demand.
     PriceRatio,
-    /// What taking another instance takes.
+    /// Time to take another instance.
     Changeover,
     /// The work, which the policy is not told.
     Work,
@@ -135,7 +134,7 @@ pub(super) struct Tried<'a> {
     pub(super) series: &'a [SpotSeries],
     /// The zone that was chosen, and what is learned of it; nothing where all are zones of one job.
     pub(super) zone: Option<(&'a SpotSeries, &'a Lessons)>,
-    /// What was asked.
+    /// The request.
     pub(super) request: &'a CloudRequest,
     /// The job.
     pub(super) job: DeadlineJob,
@@ -143,7 +142,7 @@ pub(super) struct Tried<'a> {
     pub(super) policy: CloudPolicy,
     /// Windows to choose on, and to report on.
     pub(super) windows: [Vec<Window>; 2],
-    /// Who is told of each window on which policies were tried.
+    /// Observer of each window on which policies were tried.
     pub(super) watch: &'a dyn Watch,
 }
 
@@ -182,7 +181,7 @@ impl Tried<'_> {
         if self.zone.is_some() { &CloudPolicy::CAUSAL } else { &CloudPolicy::CAUSAL_TOGETHER }
     }
 
-    /// What becomes of a job under each of `policies`, on each of `windows`.
+    /// Outcomes of a job under each of `policies`, on each of `windows`.
     fn attempts(
         &self,
         policies: &[CloudPolicy],
@@ -195,7 +194,7 @@ impl Tried<'_> {
             (None, Some(together)) => {
                 let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
                 let market =
-                    Market::of(&series, request.need, job.price_ratio, together.egress())?.probed(together.probes);
+                    Market::new(&series, request.need, job.price_ratio, together.egress())?.probed(together.probes);
                 let work = request.uncertain.as_ref();
                 on_windows(windows, self.watch, |window| {
                     attempt_zones_of(policies, &market, window.ahead.start, &jobs, work)
@@ -216,7 +215,7 @@ impl Tried<'_> {
         let least =
             if varied == CloudVaried::PriceRatio && !self.is_priced() { 1.0 / self.job.price_ratio } else { 0.0 };
         let times = times.max(least);
-        let mut found = CloudSensitivity {
+        let mut result = CloudSensitivity {
             varied,
             times,
             cost_ratio_mean: None,
@@ -234,15 +233,15 @@ impl Tried<'_> {
         };
         let changeover_ms = (changeover_ms as f64 * changeover_times) as i64;
         let price_ratio = (price_ratio * price_times).max(1.0);
-        let Ok(job) = DeadlineJob::within(work_ms, deadline_ms, changeover_ms, price_ratio) else { return Ok(found) };
+        let Ok(job) = DeadlineJob::within(work_ms, deadline_ms, changeover_ms, price_ratio) else { return Ok(result) };
         let [choose, report] = &self.windows;
         let choose = self.attempts(self.choices(), &job, price_times, choose)?;
         let report = self.attempts(&[self.policy], &job, price_times, report)?;
         let cost = average(report.iter().map(|attempt| attempt.share(self.policy)));
-        (found.cost_ratio_mean, found.saving) = (Some(cost), Some(1.0 - cost));
-        found.misses = report.iter().filter(|attempt| attempt.run(self.policy).missed).count();
-        found.choice = cheapest(&choose);
-        Ok(found)
+        (result.cost_ratio_mean, result.saving) = (Some(cost), Some(1.0 - cost));
+        result.misses = report.iter().filter(|attempt| attempt.run(self.policy).missed).count();
+        result.choice = cheapest(&choose);
+        Ok(result)
     }
 
     /// Whether spot is advised at a price ratio, chosen and reported on the windows of the plan.
@@ -261,19 +260,19 @@ impl Tried<'_> {
     /// From which price ratio on spot is advised, where the ratio is an assumption and decides all; `is_advised` says whether it is at that ratio.
     ///
     /// # Errors
-    /// As [`cases`](Self::cases).
+    /// Errors of [`cases`](Self::cases).
     pub(super) fn turn(&self, is_advised: bool) -> Result<Option<CloudPriceTurn>> {
         if self.request.is_ratio_given || self.is_priced() {
             return Ok(None);
         }
         let assumed = self.job.price_ratio;
-        let found = |spot_from: Option<f64>, tried_to: f64| Ok(Some(CloudPriceTurn { assumed, spot_from, tried_to }));
+        let result = |spot_from: Option<f64>, tried_to: f64| Ok(Some(CloudPriceTurn { assumed, spot_from, tried_to }));
         let mut above = assumed;
         let mut below = 1.0;
         if !is_advised {
             loop {
                 if above >= MOST_RATIO {
-                    return found(None, above);
+                    return result(None, above);
                 }
                 below = above;
                 above = (2.0 * above).min(MOST_RATIO);
@@ -287,7 +286,7 @@ impl Tried<'_> {
             let middle = (above * below).sqrt();
             if self.is_spot_advised(middle)? { above = middle } else { below = middle }
         }
-        found(Some(above), tried_to)
+        result(Some(above), tried_to)
     }
 
     /// With other work than was said, of which the policy does not know.
@@ -324,21 +323,21 @@ impl Tried<'_> {
     /// # Errors
     /// If the zones are none of one job, which they were found to be.
     pub(super) fn cases(&self, as_said: CloudSensitivity) -> Result<Vec<CloudSensitivity>> {
-        let mut found = vec![as_said];
+        let mut result = vec![as_said];
         for varied in [CloudVaried::PriceRatio, CloudVaried::Changeover] {
             // Nothing is nothing, however many times it is taken.
             let is_nothing = varied == CloudVaried::Changeover && self.job.changeover_ms == 0;
             for times in TIMES.into_iter().filter(|_| !is_nothing) {
-                found.push(self.known(varied, times)?);
+                result.push(self.known(varied, times)?);
             }
         }
         // An uncertain work is tried on its own, over all of its amounts.
         if let Some(zone) = self.zone.filter(|_| self.request.uncertain.is_none()) {
             for times in WORK_TIMES {
-                found.push(self.unknown(zone, times)?);
+                result.push(self.unknown(zone, times)?);
             }
         }
-        Ok(found)
+        Ok(result)
     }
 }
 
@@ -378,17 +377,9 @@ impl CloudSensitivity {
 /// The cases as a section of a report. `alone` is the zone on whose windows alone they are judged, where it was chosen among several.
 pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy, alone: Option<&str>) -> Section {
     let of_zone = alone.map_or_else(String::new, |zone| format!(" of `{zone}`"));
-    let mut table = ReportTable::new(
+    let mut table = tell::table(
         format!("The {} on the later windows{of_zone}, if what was said is not so", policy.in_words()),
-        vec![
-            Column::text("Other than said"),
-            Column::number("Cost, % of all on-demand"),
-            Column::number("Saving, %"),
-            Column::number("Misses"),
-            Column::text("Late by"),
-            Column::number("Over knowing it, %"),
-            Column::text("Would be chosen"),
-        ],
+        "Other than said | #Cost, % of all on-demand | #Saving, % | #Misses | Late by | #Over knowing it, % | Would be chosen",
     );
     let percent = |share: Option<f64>| Cell::opt(share, |share| Cell::float(100.0 * share, 1));
     for case in cases {
@@ -424,6 +415,6 @@ mod tests {
         assert_eq!([1.4, 1.6, 2.9].map(|from| low(from, true)), [false, true, true]);
         assert_eq!([3.1, 5.9, 6.1].map(|from| low(from, false)), [true, true, false]);
         assert_eq!(sure(None, false).0, Confidence::Medium);
-        assert!(sure(Some(1.6), true).1.ends_with("below 1.60 times what spot costs on-demand is advised"));
+        assert!(sure(Some(1.6), true).1.ends_with("below 1.60 times what spot costs on-demand is advised."));
     }
 }

@@ -28,7 +28,7 @@ pub struct CloudTimeline {
     pub trace: String,
     /// Work over time to the deadline.
     pub slack: f64,
-    /// When it begins, seconds after the first tick of the trace.
+    /// Start of the job, seconds after the first tick of the trace.
     pub start_s: f64,
     /// Length of a tick, seconds.
     pub tick_s: f64,
@@ -58,7 +58,11 @@ impl<P: Pilot> Pilot for Watched<P> {
 }
 
 impl CloudTimeline {
-    /// Of one start with one deadline; nothing where the job takes what there is of its instances.
+    /// Timeline of one start with one deadline; `None` for an elastic job of several instances,
+    /// which takes what there is of them.
+    ///
+    /// # Errors
+    /// If the optimum cannot be computed exactly.
     ///
     /// # Errors
     /// If the optimum cannot be computed exactly.
@@ -201,7 +205,6 @@ impl CloudTimeline {
 mod tests {
     use tracecast_analytics::report::Block;
 
-    use super::super::request::ZonesTogether;
     use super::*;
 
     /// The worked example of the contract: 2 h of work in 3 h, a changeover of 12 min, spot in the second hour only. Greedy has no time to wait and is on-demand throughout: 0.8 h are done after the first
@@ -212,25 +215,21 @@ mod tests {
         let zone = SpotSeries::of_counts("a", 60 * MIN, vec![0.0, 0.0, 1.0, 0.0]);
         let request = CloudRequest {
             work_ms: 120 * MIN,
-            deadline_ms: None,
             slacks: vec![2.0 / 3.0],
             changeover_ms: 12 * MIN,
             price_ratio: 3.0,
             is_ratio_given: true,
             starts: 1,
             need: 1,
-            elastic: false,
-            together: None,
-            moving: ZonesTogether::default(),
-            uncertain: None,
+            ..CloudRequest::default()
         };
         let job = request.jobs().unwrap()[0];
-        let found = CloudTimeline::of(&zone, &request, (2.0 / 3.0, &job), 1, CloudPolicy::Greedy).unwrap().unwrap();
+        let result = CloudTimeline::of(&zone, &request, (2.0 / 3.0, &job), 1, CloudPolicy::Greedy).unwrap().unwrap();
         use Holding::{OnDemand as D, Spot as S};
-        assert_eq!(found.up, [false, true, false]);
-        assert_eq!(found.held, [(D, 0.0), (D, 0.4), (D, 0.9)]);
-        assert_eq!(found.optimum, [(D, 0.0), (S, 0.4), (D, 0.8)]);
-        let blocks = || found.sections().into_iter().flat_map(|of| of.blocks);
+        assert_eq!(result.up, [false, true, false]);
+        assert_eq!(result.held, [(D, 0.0), (D, 0.4), (D, 0.9)]);
+        assert_eq!(result.optimum, [(D, 0.0), (S, 0.4), (D, 0.8)]);
+        let blocks = || result.sections().into_iter().flat_map(|of| of.blocks);
         let charts: Vec<String> =
             blocks().filter_map(|of| if let Block::Chart(chart) = of { Some(chart.id) } else { None }).collect();
         assert_eq!(charts, ["one-job-held", "one-job-progress"]);

@@ -15,7 +15,7 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Section, format};
 
 use super::attempt::{Attempt, MisledRun, Told, attempt, misled_by};
 use super::job::DeadlineJob;
@@ -25,6 +25,7 @@ use super::work::{WorkDistribution, WorkPlanned, WorkQuantile};
 use crate::error::Result;
 use crate::market::availability::SpotSeries;
 use crate::plan::interval::{average, mean};
+use crate::plan::tell;
 use crate::plan::window::Window;
 use crate::replay::compare::IntervalEstimate;
 
@@ -32,7 +33,7 @@ use crate::replay::compare::IntervalEstimate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlansOn {
-    /// Its distribution.
+    /// Distribution of the work.
     Distribution,
     /// So much as covers what is left with a high chance, sample by sample.
     ConditionalQuantile,
@@ -56,7 +57,7 @@ impl PlansOn {
 /// What the policy comes to that is told so.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct WorkPlan {
-    /// What it is told.
+    /// Statement of the work that the policy gets.
     pub plans_on: PlansOn,
     /// Mean cost, as a share of all on-demand, with its interval.
     pub cost_ratio: IntervalEstimate,
@@ -88,9 +89,9 @@ pub struct UncertainWork {
     pub top_s: f64,
     /// Chance of more than that.
     pub beyond: f64,
-    /// Its median, seconds.
+    /// Median of the work, seconds.
     pub median_s: f64,
-    /// Its mean, with what is beyond the top at the top, seconds.
+    /// Mean of the work, with what is beyond the top at the top, seconds.
     pub mean_s: f64,
     /// The policy: the one that was chosen, or the semi-Markov programme where that is none.
     pub policy: CloudPolicy,
@@ -98,7 +99,8 @@ pub struct UncertainWork {
     pub by_slack: Vec<WorkPlansAt>,
 }
 
-/// What came of one window: cost over all on-demand, over the optimum, chance of a miss, and time late weighed by it.
+/// Outcome of one window: cost over all on-demand, over the optimum, chance of a miss, and time
+/// late weighed by it.
 #[derive(Debug, Clone, Copy)]
 struct Came {
     share: f64,
@@ -117,8 +119,8 @@ fn came(
     let price = zone.price.as_ref();
     let told = |planned: bool, policies: &[CloudPolicy]| -> Result<Attempt> {
         let told = Told { work, planned };
-        let found = attempt(policies, lessons, price, window, &[*job], Some(told))?;
-        found.into_iter().next().ok_or_else(|| crate::error::Error::defect("a window was not tried".to_owned()))
+        let result = attempt(policies, lessons, price, window, &[*job], Some(told))?;
+        result.into_iter().next().ok_or_else(|| crate::error::Error::defect("a window was not tried".to_owned()))
     };
     let [on_distribution, on_top] = [told(true, &[policy, CloudPolicy::Omniscient])?, told(false, &[policy])?];
     let least = on_distribution.run(CloudPolicy::Omniscient).cost;
@@ -257,7 +259,8 @@ impl UncertainWork {
         self.by_slack.iter().map(of).chain(self.beyond_in_words()).collect()
     }
 
-    /// That the quantiles end below certainty, so that the deadline is no promise, in a sentence; nothing where the top is certain.
+    /// A sentence that the quantiles end below certainty, so that the deadline is no promise;
+    /// `None` where the top is certain.
     fn beyond_in_words(&self) -> Option<String> {
         (self.beyond > 1e-9).then(|| {
             format!(
@@ -269,19 +272,11 @@ impl UncertainWork {
         })
     }
 
-    /// As a section of a report.
+    /// Returns the comparison as a section of a report.
     pub(super) fn section(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             format!("The {}, told one thing or another of the work", self.policy.in_words()),
-            vec![
-                Column::text("Planned on"),
-                Column::number("Slack"),
-                Column::number("Cost, % of all on-demand"),
-                Column::text("95 % interval"),
-                Column::number("Over the omniscient, %"),
-                Column::number("Deadlines missed, %"),
-                Column::text("Late by"),
-            ],
+            "Planned on | #Slack | #Cost, % of all on-demand | 95 % interval | #Over the omniscient, % | #Deadlines missed, % | Late by",
         );
         for at in &self.by_slack {
             for plan in &at.plans {
@@ -309,7 +304,6 @@ impl UncertainWork {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::request::ZonesTogether;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
@@ -318,37 +312,33 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let zone = SpotSeries::of_counts("none", HOUR, vec![0.0; 30]);
-        let work = WorkDistribution::of(&[(0.5, 2 * HOUR), (0.5, 4 * HOUR), (1.0, 4 * HOUR)]).unwrap();
+        let work = WorkDistribution::new(&[(0.5, 2 * HOUR), (0.5, 4 * HOUR), (1.0, 4 * HOUR)]).unwrap();
         let request = CloudRequest {
             work_ms: 4 * HOUR,
             deadline_ms: Some(5 * HOUR),
-            slacks: Vec::new(),
-            changeover_ms: 0,
             price_ratio: 3.0,
             is_ratio_given: true,
             starts: 1,
             need: 1,
-            elastic: false,
-            together: None,
-            moving: ZonesTogether::default(),
             uncertain: Some(work.clone()),
+            ..CloudRequest::default()
         };
         let jobs = request.jobs().unwrap();
         let window = Window { past: 0..10, ahead: 10..15 };
         let lessons = Lessons::new(zone.supply(1, false), zone.tick_ms);
         let on = (&zone, &lessons, &window);
-        let found = came(on, &work, &jobs[0], CloudPolicy::Greedy).unwrap();
-        for of in found {
+        let result = came(on, &work, &jobs[0], CloudPolicy::Greedy).unwrap();
+        for of in result {
             assert!((of.share - 1.0).abs() < 1e-12 && of.over.abs() < 1e-12, "{of:?}");
         }
-        assert_eq!(found.map(|of| of.missed), [0.0, 0.0, 0.5]);
-        assert!(found[0].late_s.is_none() && found[2].late_s.is_some_and(|late| (late - 0.5 * 7200.0).abs() < 1e-9));
+        assert_eq!(result.map(|of| of.missed), [0.0, 0.0, 0.5]);
+        assert!(result[0].late_s.is_none() && result[2].late_s.is_some_and(|late| (late - 0.5 * 7200.0).abs() < 1e-9));
         let all = UncertainWork::of(&[on], &jobs, &request, CloudPolicy::Greedy).unwrap().unwrap();
         assert_eq!((all.policy, all.by_slack.len(), all.by_slack[0].plans.len()), (CloudPolicy::SemiMarkov, 1, 3));
         assert!((all.mean_s - 3.0 * 3600.0).abs() < 1e-9 && all.beyond.abs() < 1e-12);
         // What is certain to stay within the top needs no warning; an open end has one beside the figures.
         assert_eq!(all.summary().len(), 1);
-        let open = WorkDistribution::of(&[(0.5, 2 * HOUR), (0.9, 4 * HOUR)]).unwrap();
+        let open = WorkDistribution::new(&[(0.5, 2 * HOUR), (0.9, 4 * HOUR)]).unwrap();
         let open_request = CloudRequest { uncertain: Some(open), ..request.clone() };
         let told = UncertainWork::of(&[on], &jobs, &open_request, CloudPolicy::Greedy).unwrap().unwrap().summary();
         assert!(

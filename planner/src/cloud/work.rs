@@ -44,8 +44,8 @@ pub struct WorkDistribution {
     done: Vec<f64>,
 }
 
-fn wrong(found: String, remedy: &str) -> Error {
-    Error::malformed("quantiles of the work", found, remedy.to_owned())
+fn wrong(result: String, remedy: &str) -> Error {
+    Error::malformed("quantiles of the work", result, remedy.to_owned())
 }
 
 /// How policies plan on a work that is uncertain.
@@ -76,12 +76,14 @@ fn records(text: &str, job: &str) -> std::result::Result<Vec<Row>, (u64, String)
     let header = reader.headers().map_err(|error| (1, error.to_string()))?.clone();
     let place = |name: &str| {
         let at = header.iter().position(|cell| cell == name);
-        at.ok_or_else(|| (1, format!("there is no column `{name}`; name a file that `tracecast predict` wrote")))
+        at.ok_or_else(|| {
+            (1, format!("there is no column `{name}`; name a file that `tracecast model predict duration` wrote"))
+        })
     };
     let id = place("job_id")?;
     let figures = PREDICTED.iter().map(|(_, name)| place(name)).collect::<std::result::Result<Vec<_>, _>>()?;
     let unsure = header.iter().position(|cell| cell == "unsure");
-    // As they are written, no cell of text begins as a formula does.
+    // The identifier as CSVs are written: no cell of text begins as a formula does.
     let written = csv_text(job);
     let mut found = Vec::new();
     for record in reader.records() {
@@ -95,7 +97,8 @@ fn records(text: &str, job: &str) -> std::result::Result<Vec<Row>, (u64, String)
     Ok(found)
 }
 
-/// The same of lines of JSON.
+/// Reads the rows of a job from lines of JSON, with line numbers, or the line of an error and its
+/// message.
 fn lines(text: &str, job: &str) -> std::result::Result<Vec<Row>, (u64, String)> {
     let mut found = Vec::new();
     for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
@@ -114,7 +117,7 @@ impl WorkDistribution {
     ///
     /// # Errors
     /// If there are none or too many, a level is none, an amount is not positive, or either falls.
-    pub fn of(points: &[(f64, i64)]) -> Result<Self> {
+    pub fn new(points: &[(f64, i64)]) -> Result<Self> {
         const EXAMPLE: &str = "write levels and times in order, such as 0.1=36h,0.5=48h,0.9=60h,1=72h";
         if points.is_empty() || points.len() > MOST {
             return Err(wrong(format!("{} of them", points.len()), EXAMPLE));
@@ -131,22 +134,24 @@ impl WorkDistribution {
         }
         if let Some(pair) = points.windows(2).find(|pair| pair[1].0 < pair[0].0 || pair[1].1 < pair[0].1) {
             let hours = |work_ms: i64| work_ms as f64 / 3.6e6;
-            let found = format!("{}={}h before {}={}h", pair[0].0, hours(pair[0].1), pair[1].0, hours(pair[1].1));
-            return Err(wrong(found, EXAMPLE));
+            let problem = format!("{}={}h before {}={}h", pair[0].0, hours(pair[0].1), pair[1].0, hours(pair[1].1));
+            return Err(wrong(problem, EXAMPLE));
         }
-        let mut found = Self { points: points.to_vec(), done: Vec::with_capacity(points.len()) };
+        let mut result = Self { points: points.to_vec(), done: Vec::with_capacity(points.len()) };
         let (mut before_ms, mut alive, mut sum) = (0, 1.0, 0.0);
         for (level, work_ms) in points {
             // Along an even stretch the chance falls in a line; below the lowest level none is done.
             let at = if before_ms == 0 { 1.0 } else { 1.0 - level };
             sum += (work_ms - before_ms) as f64 * 0.5 * (alive + at);
-            found.done.push(sum);
+            result.done.push(sum);
             (before_ms, alive) = (*work_ms, 1.0 - level);
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// From what `tracecast predict` wrote of a job, as CSV or as lines of JSON: the quantiles of its run, taken up to whole minutes; and whether the model says that they are not to be relied upon. `file` is what to call
+    /// From what `tracecast model predict duration` wrote of a job, as CSV or as lines of JSON: the
+    /// quantiles of its run, taken up to whole minutes; and whether the model says that they are
+    /// not to be relied upon. `file` is what to call
     /// it in messages.
     ///
     /// # Errors
@@ -178,7 +183,7 @@ impl WorkDistribution {
             );
             return Err(wrong(*line, what));
         }
-        Self::of(&points).map(|work| (work, *unsure)).map_err(|error| wrong(*line, error.to_string()))
+        Self::new(&points).map(|work| (work, *unsure)).map_err(|error| wrong(*line, error.to_string()))
     }
 
     /// Whether the work is known after all.
@@ -253,10 +258,10 @@ impl WorkDistribution {
 
     /// Amounts in milliseconds and their chances, which sum to 1: what trials average over.
     pub fn amounts(&self) -> Vec<(i64, f64)> {
-        let mut found: Vec<(i64, f64)> = Vec::new();
-        let mut add = |work_ms: i64, chance: f64| match found.last_mut() {
+        let mut result: Vec<(i64, f64)> = Vec::new();
+        let mut add = |work_ms: i64, chance: f64| match result.last_mut() {
             Some((before, sum)) if *before == work_ms => *sum += chance,
-            _ if chance > 0.0 => found.push((work_ms, chance)),
+            _ if chance > 0.0 => result.push((work_ms, chance)),
             _ => {}
         };
         let mut before: Option<(f64, i64)> = None;
@@ -275,10 +280,10 @@ impl WorkDistribution {
             before = Some((level, work_ms));
         }
         add(self.top_ms(), self.beyond());
-        found
+        result
     }
 
-    /// As quantiles.
+    /// Returns the distribution as quantiles.
     pub(super) fn quantiles(&self) -> Vec<WorkQuantile> {
         let of = |(level, work_ms): &(f64, i64)| WorkQuantile { level: *level, work_s: *work_ms as f64 / 1e3 };
         self.points.iter().map(of).collect()
@@ -318,13 +323,13 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn hours(points: &[(f64, i64)]) -> WorkDistribution {
-        WorkDistribution::of(&points.iter().map(|(level, hours)| (*level, hours * HOUR)).collect::<Vec<_>>()).unwrap()
+        WorkDistribution::new(&points.iter().map(|(level, hours)| (*level, hours * HOUR)).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
     fn the_worked_example() {
         let work = hours(&[(0.5, 36), (1.0, 60)]);
-        let near = |found: f64, of: f64| assert!((found - of).abs() < 1e-9, "{found} is not {of}");
+        let near = |result: f64, of: f64| assert!((result - of).abs() < 1e-9, "{result} is not {of}");
         let hour = HOUR as f64;
         for (at, of) in [(0.0, 1.0), (35.9, 1.0), (36.0, 0.5), (48.0, 0.25), (59.0, 0.5 / 24.0)] {
             near(work.alive(at * hour), of);
@@ -343,7 +348,7 @@ mod tests {
     #[test]
     fn a_level_of_nothing_is_the_least_amount() {
         let (work, hour) = (hours(&[(0.0, 24), (1.0, 48)]), HOUR as f64);
-        let near = |found: f64, of: f64| assert!((found - of).abs() < 1e-9, "{found} is not {of}");
+        let near = |result: f64, of: f64| assert!((result - of).abs() < 1e-9, "{result} is not {of}");
         for (at, of) in [(0.0, 1.0), (23.9, 1.0), (24.0, 1.0), (30.0, 0.75), (47.0, 1.0 / 24.0)] {
             near(work.alive(at * hour), of);
         }
@@ -380,15 +385,16 @@ mod tests {
         assert_eq!([left(&open, 0.0, 0.95), left(&open, 19.5, 0.5)], [20.0, 0.5]);
     }
 
-    /// Of a CSV and of lines of JSON; 3601 s are 61 min. A model that is not sure says so.
+    /// Reads predictions from a CSV and from lines of JSON; 3601 s are 61 min. A model that is not
+    /// sure says so.
     #[test]
     fn predictions_are_quantiles() {
         let head = "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure,expected_end";
         let csv = format!("{head}\n7,1,1,0.000,60.000,3600.000,3601.000,7200.000,true,\n8,1,1,1,1,1,1,1,false,\n");
         let (work, unsure) = WorkDistribution::predicted("p.csv", &csv, "7").unwrap();
         let minutes = [1, 1, 60, 61, 120];
-        let found: Vec<i64> = work.points.iter().map(|(_, work_ms)| work_ms / 60_000).collect();
-        assert_eq!((found, unsure), (minutes.to_vec(), true));
+        let result: Vec<i64> = work.points.iter().map(|(_, work_ms)| work_ms / 60_000).collect();
+        assert_eq!((result, unsure), (minutes.to_vec(), true));
         let json =
             "{\"job_id\": \"7\", \"p05_s\": 0.0, \"p10_s\": 60, \"p50_s\": 3600, \"p90_s\": 3601, \"p95_s\": 7200}\n";
         assert_eq!(WorkDistribution::predicted("p.jsonl", json, "7").unwrap(), (work, false));
@@ -403,7 +409,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        let said = |points: &[(f64, i64)]| WorkDistribution::of(points).unwrap_err().to_string();
+        let said = |points: &[(f64, i64)]| WorkDistribution::new(points).unwrap_err().to_string();
         assert!(said(&[]).contains("0 of them"));
         assert!(said(&[(-0.1, 1)]).contains("the level -0.1") && said(&[(1.5, 1)]).contains("to 1"));
         assert!(said(&[(0.0, HOUR), (0.0, 2 * HOUR)]).contains("such as 0=24h,1=48h"));

@@ -42,7 +42,7 @@ pub use render::report;
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-defer/2";
 
-/// What is to be low.
+/// Quantity to keep low.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeferAim {
@@ -55,15 +55,15 @@ pub enum DeferAim {
 /// The hours that jobs are deferred by.
 #[derive(Debug, Clone)]
 pub struct DeferHours {
-    /// What is to be low.
+    /// Quantity to keep low.
     pub aim: DeferAim,
-    /// Its values.
+    /// Values of the hours.
     pub series: HourSeries,
-    /// What the file is called.
+    /// Name of the file.
     pub name: String,
     /// Currency, where it is a price.
     pub currency: Option<String>,
-    /// What a reader must know of it.
+    /// Notes on the series.
     pub notes: Vec<String>,
 }
 
@@ -75,12 +75,12 @@ impl DeferHours {
     pub fn of_trace(trace: &Trace, zone: Option<&str>) -> Result<Self> {
         let table = "the trace's carbon table";
         let hourly = Hourly::carbon(&trace.carbon, table, zone, Method::Direct)?;
-        let series = HourSeries::of(&hourly, HourValue::Carbon, table)?;
+        let series = HourSeries::new(&hourly, HourValue::Carbon, table)?;
         Ok(Self { aim: DeferAim::Carbon, series, name: table.to_owned(), currency: None, notes: hourly.notes })
     }
 }
 
-/// What is asked.
+/// Request for a plan to defer jobs.
 #[derive(Debug, Clone)]
 pub struct DeferRequest {
     /// Beginning of the windows that the plan is told on; a third of the record, if `None`.
@@ -120,14 +120,14 @@ impl DeferRequest {
     }
 }
 
-/// What something cost.
+/// Costs of deferred jobs, a month.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DeferCost {
-    /// On demand, reserved and electricity, a month.
+    /// Total of on demand, reserved and electricity, a month.
     pub per_month: f64,
-    /// Of this, GPUs on demand.
+    /// Cost of GPUs on demand within that.
     pub on_demand_per_month: f64,
-    /// Of this, electricity.
+    /// Cost of electricity within that.
     pub energy_per_month: f64,
     /// The whole as a share of starting at once.
     pub of_now: f64,
@@ -147,7 +147,7 @@ pub struct DeferClass {
 /// How jobs are deferred.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferPlan {
-    /// In words.
+    /// Choice in words.
     pub what: String,
     /// The least that an hour waited must save, kg or money; none where there is no such condition.
     pub least_worth: Option<f64>,
@@ -155,10 +155,10 @@ pub struct DeferPlan {
     pub classes: Vec<DeferClass>,
 }
 
-/// What is told of a rule over all later windows, beside its amount.
+/// Figures of a rule over all later windows, beside its amount.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferFigures {
-    /// What it chose.
+    /// Plan that the rule chose.
     pub chosen: DeferPlan,
     /// Whether it knows what nobody can.
     pub knows: bool,
@@ -166,11 +166,11 @@ pub struct DeferFigures {
     pub kwh_per_month: f64,
     /// Waits of the later jobs.
     pub waits: WaitSummary,
-    /// What it cost; none without prices.
+    /// Cost; none without prices.
     pub cost: Option<DeferCost>,
 }
 
-/// What is told of a rule in a window, beside its amount.
+/// Figures of a rule in a window, beside its amount.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DeferInWindow {
     /// Mean wait of the jobs submitted in it, seconds.
@@ -180,13 +180,13 @@ pub struct DeferInWindow {
 /// The later jobs of a size, under the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferSize {
-    /// Their size.
+    /// Size of the jobs.
     pub size: SizeClass,
-    /// Their waits.
+    /// Waits of the jobs.
     pub waits: WaitSummary,
-    /// What they saved, a share of what they emit or cost at once.
+    /// Saving, a share of what these jobs emit or cost at once.
     pub saved: f64,
-    /// Their share of what all jobs emit or cost at once.
+    /// Share of what all jobs emit or cost at once.
     pub of_all: f64,
 }
 
@@ -199,14 +199,14 @@ pub struct ForecastScore {
     pub ahead_h: u32,
     /// Mean distance from what came on the earlier windows, g/kWh or money a kWh.
     pub earlier: Option<f64>,
-    /// The same on the later windows.
+    /// Mean distance from what came on the later windows, g/kWh or money a kWh.
     pub later: Option<f64>,
 }
 
 /// A point of the front.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferFrontPoint {
-    /// What was saved on the earlier jobs, a share.
+    /// Share saved on the earlier jobs.
     pub saved: f64,
     /// Mean wait of the earlier jobs, seconds.
     pub mean_wait_s: f64,
@@ -221,9 +221,9 @@ pub struct DeferFrontPoint {
 pub struct NextStart {
     /// Size of the jobs.
     pub size: SizeClass,
-    /// Their time limit, or expected run, in words.
+    /// Time limit or expected run of the jobs, in words.
     pub runs: String,
-    /// Their expected run as taken: the median of the class, hours.
+    /// Expected run of the jobs: the median of the class, hours.
     pub run_h: f64,
     /// Start of each hour of submission, hours after it; as many as there are hours.
     pub after_h: Vec<f64>,
@@ -234,7 +234,8 @@ pub struct NextStart {
 pub struct NextTable {
     /// The forecast, in words.
     pub by: String,
-    /// What each hour of the day is expected to be, g/kWh or money a kWh; the hours after it that jobs may wait for follow.
+    /// Expected value of each hour of the day, g/kWh or money a kWh; the hours after it that jobs
+    /// may wait for follow.
     pub expected: Vec<f64>,
     /// Classes that wait.
     pub starts: Vec<NextStart>,
@@ -247,7 +248,7 @@ pub struct NextLimit {
     pub limit: f64,
     /// The lowest hour of the last days.
     pub lowest: f64,
-    /// It is this percentile of the last days, percent.
+    /// Percentile of the last days that the limit is, percent.
     pub percent: u8,
     /// Days.
     pub days: u16,
@@ -257,18 +258,18 @@ pub struct NextLimit {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextWay {
-    /// As starts by class and hour.
+    /// Starts by class and hour.
     Table(NextTable),
-    /// As a limit: what waits starts in the first hour at or below it.
+    /// A limit: what waits starts in the first hour at or below it.
     Limit(NextLimit),
 }
 
-/// What to set for the day after the last hour of the series.
+/// Settings for the day after the last hour of the series.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NextDay {
-    /// Its first hour, UTC.
+    /// First hour of the day, UTC.
     pub from: String,
-    /// What to set.
+    /// Starts or limit of the day.
     pub way: NextWay,
     /// First hour, ms.
     #[serde(skip)]
@@ -277,7 +278,7 @@ pub struct NextDay {
 }
 
 impl NextDay {
-    /// Its first hour, ms.
+    /// First hour of the day, ms.
     pub fn first_ms(&self) -> i64 {
         self.from_ms
     }
@@ -289,10 +290,10 @@ pub type DeferTrial = Trial<DeferRule, DeferFigures, DeferInWindow>;
 /// The answer.
 pub type DeferAnswer = Answer<DeferTrial, DeferBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferBody {
-    /// What is to be low.
+    /// Quantity to keep low.
     pub aim: DeferAim,
     /// Unit of amounts: kg, or a currency.
     pub unit: String,
@@ -300,7 +301,7 @@ pub struct DeferBody {
     pub currency: Option<String>,
     /// Power of a GPU, kW.
     pub gpu_kw: f64,
-    /// Where that is from.
+    /// Source of the power of a GPU.
     pub gpu_kw_source: String,
     /// Weeks that the calendar of the hours is ahead of the trace's.
     pub shift_weeks: i64,
@@ -314,7 +315,7 @@ pub struct DeferBody {
     pub max_wait_s: f64,
     /// The mean wait that the plan may bring about, seconds.
     pub target_mean_wait_s: f64,
-    /// What resuming costs, seconds.
+    /// Cost of resuming, seconds.
     pub checkpoint_s: f64,
     /// How much more than starting at once a plan may cost, a share.
     pub most_cost: f64,
@@ -332,9 +333,10 @@ pub struct DeferBody {
     pub front: Vec<DeferFrontPoint>,
     /// How jobs to come are deferred, chosen on all windows.
     pub plan: DeferPlan,
-    /// What that saves on the windows that it was chosen on, a share.
+    /// Share that the plan saves on the windows that it was chosen on.
     pub plan_saves: f64,
-    /// What to set for the day to come; none where waiting is not advised, and with hours of another year.
+    /// Settings for the day to come; none where waiting is not advised, and with hours of another
+    /// year.
     pub next_day: Option<NextDay>,
 }
 
@@ -403,36 +405,36 @@ fn shifted(split: &WeekSplit, by_ms: i64) -> WeekSplit {
 /// # Errors
 /// If there are no GPU jobs, the hours are of another time, predictions are of other jobs, GPU types are not offered, or there are too few days to choose on or to tell.
 pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferRequest) -> Result<DeferAnswer> {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let open = one_type(&facts);
     let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
-    let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+    let jobs = PoolJobs::new(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
     let span = jobs.span()?;
     assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
     if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
         assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
     }
-    let trace_split = WeekSplit::of(span, request.eval_from_ms)?;
+    let trace_split = WeekSplit::new(span, request.eval_from_ms)?;
     let shift_ms = request.shift_weeks * WEEK_MS;
     let split = shifted(&trace_split, shift_ms);
     let all = jobs.unwaited(i64::MAX);
     let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
     let terms = &request.terms;
     let prices = request.energy.as_ref().map(|(prices, _)| prices);
-    let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::of(&facts, &all));
+    let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::new(&facts, &all));
     let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
-    let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
+    let taken = DeferJobs::new(&facts, &all, &hours.series, &taking);
     if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
         return Err(Error::NothingToEvaluate(
             "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
                 .to_owned(),
         ));
     }
-    let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
+    let known = DeferJobs::new(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
     let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
     let later = later_jobs(&taken.jobs, &split);
     let prices = match &request.prices {
-        Some((offers, reserved)) => Some(DeferPrices::of(offers, &all, *reserved)?),
+        Some((offers, reserved)) => Some(DeferPrices::new(offers, &all, *reserved)?),
         None => None,
     };
     let value = match hours.aim {
@@ -495,6 +497,6 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);
-    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
 }

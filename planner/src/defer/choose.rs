@@ -55,7 +55,7 @@ impl DeferSetup {
     }
 }
 
-/// What the jobs of a cell emit under a bound, and how long they wait.
+/// Emissions of the jobs of a cell under a bound, and their waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CellSum {
     /// Value × milliseconds × thousandths of a GPU.
@@ -80,9 +80,9 @@ impl CellSum {
 pub struct CellTally {
     /// Bounds, rising from 0, ms.
     pub bounds_ms: Vec<i64>,
-    /// By cell and bound.
+    /// Sums by cell and bound.
     cells: Vec<Vec<CellSum>>,
-    /// What jobs in no cell emit.
+    /// Emissions of jobs in no cell.
     rest: i128,
     /// Jobs submitted in each half.
     jobs: [u64; 2],
@@ -103,7 +103,7 @@ pub struct CellChoice {
 
 impl CellTally {
     /// Decides all jobs under each bound; those submitted from `middle_ms` on are the second half. O(jobs × bounds).
-    pub fn of(
+    pub fn new(
         engine: &DeferEngine<'_>,
         policy: DeferPolicy,
         jobs: &[DeferJob],
@@ -125,13 +125,13 @@ impl CellTally {
                 }
                 let Some(cell) = job.cell.and_then(|cell| tally.cells.get_mut(cell)) else {
                     let at_once = engine.decide(DeferPolicy::Now, job, &[0]);
-                    tally.rest += at_once.iter().map(|found| found.amount * i128::from(job.milli_gpus)).sum::<i128>();
+                    tally.rest += at_once.iter().map(|result| result.amount * i128::from(job.milli_gpus)).sum::<i128>();
                     continue;
                 };
-                for (sum, found) in cell.iter_mut().zip(engine.decide(policy, job, bounds_ms)) {
-                    sum.amount += found.amount * i128::from(job.milli_gpus);
+                for (sum, result) in cell.iter_mut().zip(engine.decide(policy, job, bounds_ms)) {
+                    sum.amount += result.amount * i128::from(job.milli_gpus);
                     if let Some(wait) = sum.waits_ms.get_mut(half) {
-                        *wait += i128::from(found.wait_ms);
+                        *wait += i128::from(result.wait_ms);
                     }
                 }
             }
@@ -235,7 +235,7 @@ pub fn uniform(
     middle_ms: i64,
     bound_ms: i64,
 ) -> CellChoice {
-    CellTally::of(engine, policy, jobs, middle_ms, &[bound_ms]).uniform(0)
+    CellTally::new(engine, policy, jobs, middle_ms, &[bound_ms]).uniform(0)
 }
 
 /// The longest waits that are tried, up to the longest of all, rising from 0, ms.
@@ -265,9 +265,9 @@ pub fn least_worth(target_ms: f64, with: &mut dyn FnMut(i64) -> Result<CellChoic
     let mut best = None;
     while high - low > 1 {
         let middle = i32::midpoint(low, high);
-        let found = with(worth(middle))?;
-        if fits(&found) {
-            (high, best) = (middle, Some((worth(middle), found)));
+        let result = with(worth(middle))?;
+        if fits(&result) {
+            (high, best) = (middle, Some((worth(middle), result)));
         } else {
             low = middle;
         }
@@ -342,8 +342,8 @@ mod tests {
             let wait = (100.0 - worth as f64 / 10.0).max(0.0);
             Ok(CellChoice { bounds_ms: [0; CELLS], amount: 0, mean_waits_ms: [wait, 0.0], mean_wait_ms: wait })
         };
-        let (worth, found) = least_worth(50.0, &mut with).unwrap();
-        assert!((500..=545).contains(&worth) && found.mean_wait_ms <= 50.0, "{worth}");
+        let (worth, result) = least_worth(50.0, &mut with).unwrap();
+        assert!((500..=545).contains(&worth) && result.mean_wait_ms <= 50.0, "{worth}");
         assert_eq!(least_worth(100.0, &mut with).unwrap().0, 0);
         assert!(least_worth(-1.0, &mut with).is_ok());
     }

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! So many jobs that start in the same clean hour cost money, and reserved GPUs that stand idle meanwhile are paid. Only the jobs of the time that is billed are in use here. Prices are those of the offers file of
-//! `plan fleet`, the cheapest on-demand and, where there is one, the cheapest reserved price by the GPU.
+//! `plan rent fleet`, the cheapest on-demand and, where there is one, the cheapest reserved price
+//! by the GPU.
 //!
 //! O(jobs log jobs). Worked example: 2 reserved at 1 an hour, on demand 3 an hour. A job of 2 GPUs from 0:00 to 1:00 and one of 3 from 0:30 to 1:30: 3 GPUs beyond for 30 min and 1 for 30 min cost 6, and two hours reserved 4.
 
@@ -31,12 +32,12 @@ pub struct DeferPrices {
     pub on_demand_per_h: f64,
 }
 
-/// What a time cost.
+/// Cost of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DeferSpent {
     /// Reserved GPUs.
     pub reserved: f64,
-    /// On demand.
+    /// Cost of GPUs on demand.
     pub on_demand: f64,
     /// Electricity.
     pub energy: f64,
@@ -54,14 +55,14 @@ impl DeferPrices {
     ///
     /// # Errors
     /// If the jobs are of several types, or the type has no price on demand, or none reserved where GPUs are.
-    pub fn of(offers: &Offers, jobs: &[UnwaitedJob], reserved_gpus: f64) -> Result<Self> {
+    pub fn new(offers: &Offers, jobs: &[UnwaitedJob], reserved_gpus: f64) -> Result<Self> {
         let first = jobs.first().map_or(0, |job| job.pool);
         if let Some(other) = jobs.iter().find(|job| job.pool != first) {
             let name = |pool: usize| offers.pools.get(pool).map_or("", |pool| pool.gpu.as_str());
             return Err(Error::malformed(
-                "set of jobs of one GPU type, which --prices needs",
+                "set of jobs of one GPU type, which --offers needs",
                 format!("{}, {}", name(first), name(other.pool)),
-                "choose the jobs of one type with --where, or leave --prices out".to_owned(),
+                "choose the jobs of one type with --where, or leave --offers out".to_owned(),
             ));
         }
         let pool = offers.pools.get(first).ok_or_else(|| Error::defect("a job has no pool".to_owned()))?;
@@ -121,8 +122,8 @@ mod tests {
         let prices =
             DeferPrices { gpu: "V".to_owned(), reserved_gpus: 2.0, reserved_per_h: Some(1.0), on_demand_per_h: 3.0 };
         let half = HOUR_MS / 2;
-        let found = prices.spent(vec![(0, 2 * half, 2.0), (half, 3 * half, 3.0)], 2.0);
-        assert!((found.on_demand - 6.0).abs() < 1e-9 && (found.reserved - 4.0).abs() < 1e-9, "{found:?}");
+        let result = prices.spent(vec![(0, 2 * half, 2.0), (half, 3 * half, 3.0)], 2.0);
+        assert!((result.on_demand - 6.0).abs() < 1e-9 && (result.reserved - 4.0).abs() < 1e-9, "{result:?}");
         assert_eq!(prices.spent(Vec::new(), 1.0).cost(), 2.0);
     }
 
@@ -130,9 +131,9 @@ mod tests {
     fn prices_are_the_cheapest_by_the_gpu() {
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let job = |pool: usize| UnwaitedJob { row: 0, pool, submit_ms: 0, run_ms: 1, gpus: 1.0 };
-        let found = DeferPrices::of(&offers, &[job(0)], 3.0).unwrap();
-        assert_eq!((found.on_demand_per_h, found.reserved_per_h), (2.5, Some(1.25)));
-        let two = DeferPrices::of(&offers, &[job(0), job(1)], 3.0).unwrap_err().to_string();
+        let result = DeferPrices::new(&offers, &[job(0)], 3.0).unwrap();
+        assert_eq!((result.on_demand_per_h, result.reserved_per_h), (2.5, Some(1.25)));
+        let two = DeferPrices::new(&offers, &[job(0), job(1)], 3.0).unwrap_err().to_string();
         assert!(two.contains("--where"), "{two}");
     }
 }

@@ -31,24 +31,24 @@ pub(super) const DAY_H: i64 = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForecastBy {
-    /// As the current hour.
+    /// The current hour's value.
     Persistence,
-    /// As the last known at that hour of the day.
+    /// The last known value at that hour of the day.
     Yesterday,
-    /// As the mean of the last days.
+    /// The mean at that hour over the last days, weekdays and weekends apart.
     Mean(u16),
-    /// As that mean, at the level of the current hour.
+    /// The mean of `Mean`, shifted to the level of the current hour.
     Level(u16),
-    /// As the mean of all hours before the split.
+    /// The mean at that hour over all days before the split, weekdays and weekends apart.
     Clock,
-    /// As they came.
+    /// The values that came: a perfect forecast.
     Known,
 }
 
 impl ForecastBy {
-    /// Those that a plan may choose from, where windows are sought.
+    /// Forecasts that a plan may choose from, where windows are sought.
     pub const TRIED: [Self; 5] = [Self::Yesterday, Self::Mean(7), Self::Mean(28), Self::Level(7), Self::Level(28)];
-    /// Those that are scored.
+    /// Forecasts that are scored.
     pub const SCORED: [Self; 7] = [
         Self::Persistence,
         Self::Yesterday,
@@ -123,7 +123,7 @@ pub struct HourForecast<'s> {
 
 impl<'s> HourForecast<'s> {
     /// A forecast; *clock* is of the hours from one to before another. O(hours).
-    pub fn of(series: &'s HourSeries, by: ForecastBy, clock: (i64, i64)) -> Self {
+    pub fn new(series: &'s HourSeries, by: ForecastBy, clock: (i64, i64)) -> Self {
         let (first, end) = series.hours();
         let mut sums = SlotMeans::empty();
         let means = match by {
@@ -160,7 +160,7 @@ impl<'s> HourForecast<'s> {
         self.means.get(at)?.get(slot(hour)).copied().flatten()
     }
 
-    /// What is expected in an hour, as is known in the hour `now`. O(1).
+    /// Expected value of an hour, as is known in the hour `now`. O(1).
     pub fn at(&self, now: i64, hour: i64) -> Option<i64> {
         if hour <= now || self.by == ForecastBy::Known {
             return self.series.at(hour);
@@ -211,12 +211,12 @@ mod tests {
     fn the_worked_example() {
         let series = week();
         let now = 12 * 24 + 13;
-        let expected = |by: ForecastBy| HourForecast::of(&series, by, (5 * 24, 12 * 24)).at(now, now + 2).unwrap();
+        let expected = |by: ForecastBy| HourForecast::new(&series, by, (5 * 24, 12 * 24)).at(now, now + 2).unwrap();
         // The current hour counts in the mean of its own hour of the day: (4 × 250 + 300) / 5 = 260.
         assert_eq!((expected(ForecastBy::Mean(7)), expected(ForecastBy::Level(7))), (200, 240));
         assert_eq!((expected(ForecastBy::Persistence), expected(ForecastBy::Clock)), (300, 200));
         assert_eq!((expected(ForecastBy::Yesterday), expected(ForecastBy::Known)), (200, 200));
-        let clock = HourForecast::of(&series, ForecastBy::Clock, (5 * 24, 12 * 24));
+        let clock = HourForecast::new(&series, ForecastBy::Clock, (5 * 24, 12 * 24));
         assert_eq!((clock.error((12 * 24 + 13, 12 * 24 + 14), 1), clock.error((0, 3), 1)), (Some(50.0), None));
     }
 
@@ -238,7 +238,7 @@ mod tests {
             let now = 7 + cut as i64 - 1;
             for by in ForecastBy::SCORED {
                 let of = |series: &HourSeries| {
-                    let forecast = HourForecast::of(series, by, (7, now + 1));
+                    let forecast = HourForecast::new(series, by, (7, now + 1));
                     (0..40).map(|ahead| forecast.at(now, now + ahead)).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(of(&one), of(&two), "{:?}", by);

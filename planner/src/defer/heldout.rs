@@ -25,14 +25,14 @@ use crate::plan::weeks::{Moments, WeekSplit, whole};
 /// Choices on the way to the target at which costs are looked at.
 const COSTED: usize = 12;
 
-/// What is asked.
+/// Request for a choice of what to defer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeferTerms {
     /// The mean wait that a plan may bring about, ms.
     pub target_ms: f64,
     /// The longest wait of a job, ms.
     pub most_ms: i64,
-    /// What resuming costs, ms.
+    /// Cost of resuming, ms.
     pub resume_ms: i64,
     /// How much more than starting at once a plan may cost, a share.
     pub most_cost: f64,
@@ -47,7 +47,7 @@ pub struct PricedEnergy<'a> {
     pub each: f64,
 }
 
-/// What is decided, and with what.
+/// Jobs to decide, and the data to decide with.
 #[derive(Debug)]
 pub struct DeferCase<'a> {
     /// Intensities or prices that are to be low.
@@ -58,7 +58,7 @@ pub struct DeferCase<'a> {
     pub later: &'a [DeferJob],
     /// The windows, on the calendar of the series.
     pub split: &'a WeekSplit,
-    /// What is asked.
+    /// The request.
     pub terms: &'a DeferTerms,
     /// Prices of GPUs, if they are weighed.
     pub prices: Option<&'a DeferPrices>,
@@ -73,7 +73,7 @@ pub struct TestedJob {
     pub job: DeferJob,
     /// What became of it.
     pub found: Deferred,
-    /// What starting at once emits, value × ms of one GPU.
+    /// Emissions of starting at once, value × ms of one GPU.
     pub now: i128,
 }
 
@@ -82,7 +82,7 @@ pub struct TestedJob {
 pub struct TestedDefer {
     /// The rule.
     pub rule: DeferRule,
-    /// What it chose.
+    /// Setup that the rule chose.
     pub setup: DeferSetup,
     /// Later jobs, in order of submission.
     pub jobs: Vec<TestedJob>,
@@ -101,7 +101,7 @@ impl TestedDefer {
 /// A choice of the way that the plan goes by, from nobody waiting on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrontChoice {
-    /// What it is.
+    /// Setup of this choice.
     pub setup: DeferSetup,
     /// What it comes to on the earlier jobs.
     pub earlier: CellChoice,
@@ -118,7 +118,7 @@ pub struct DeferTested {
     pub front: Vec<FrontChoice>,
 }
 
-/// Which jobs a choice is made on.
+/// Jobs that a choice is made on.
 #[derive(Clone, Copy)]
 struct ChosenOn<'a> {
     jobs: &'a [DeferJob],
@@ -131,7 +131,7 @@ impl DeferCase<'_> {
     pub fn engine(&self, (from, to): Moments, jobs: &[DeferJob]) -> DeferEngine<'_> {
         let policies: Vec<DeferPolicy> = DeferRule::ALL.into_iter().flat_map(DeferRule::policies).collect();
         let clock = (from.div_euclid(HOUR_MS), to.div_euclid(HOUR_MS));
-        DeferEngine::of(self.series, &policies, clock, self.terms.resume_ms, class_runs(jobs))
+        DeferEngine::new(self.series, &policies, clock, self.terms.resume_ms, class_runs(jobs))
     }
 
     fn earlier(&self) -> ChosenOn<'_> {
@@ -144,7 +144,7 @@ impl DeferCase<'_> {
         ChosenOn { jobs: self.later, stretch, middle_ms: i64::MAX }
     }
 
-    /// What some jobs cost in a stretch; `None` without prices. O(jobs log jobs).
+    /// Cost of some jobs in a stretch; `None` without prices. O(jobs log jobs).
     fn spent(
         &self,
         engine: &DeferEngine<'_>,
@@ -173,27 +173,27 @@ impl DeferCase<'_> {
     /// What a rule chooses on some jobs.
     fn choose(&self, engine: &DeferEngine<'_>, rule: DeferRule, on: ChosenOn<'_>) -> Result<(DeferSetup, CellChoice)> {
         let terms = self.terms;
-        let mut found: Vec<(DeferSetup, CellChoice)> = Vec::new();
+        let mut result: Vec<(DeferSetup, CellChoice)> = Vec::new();
         for policy in rule.policies() {
             match (rule, policy) {
                 (DeferRule::Now, _) => {
-                    found.push((DeferSetup::now(), uniform(engine, policy, on.jobs, on.middle_ms, 0)));
+                    result.push((DeferSetup::now(), uniform(engine, policy, on.jobs, on.middle_ms, 0)));
                 }
                 (DeferRule::AllWait | DeferRule::Oracle | DeferRule::FreeOracle, _) => {
                     let setup = DeferSetup::all(policy, terms.most_ms);
-                    found.push((setup, uniform(engine, policy, on.jobs, on.middle_ms, terms.most_ms)));
+                    result.push((setup, uniform(engine, policy, on.jobs, on.middle_ms, terms.most_ms)));
                 }
                 (_, DeferPolicy::Window { goal: WindowGoal::Worth(_), by, runs }) => {
-                    found.push(self.worth(engine, (by, runs), on, terms.target_ms)?);
+                    result.push(self.worth(engine, (by, runs), on, terms.target_ms)?);
                 }
                 _ => {
-                    let tally = CellTally::of(engine, policy, on.jobs, on.middle_ms, &bounds(terms.most_ms));
+                    let tally = CellTally::new(engine, policy, on.jobs, on.middle_ms, &bounds(terms.most_ms));
                     let path = tally.path(terms.target_ms);
-                    found.extend(self.affordable(engine, policy, &path, on));
+                    result.extend(self.affordable(engine, policy, &path, on));
                 }
             }
         }
-        best(found)
+        best(result)
     }
 
     /// The least worth of a wait that keeps a target.
@@ -245,7 +245,7 @@ impl DeferCase<'_> {
         on: ChosenOn<'_>,
         chosen: &dyn Fn(DeferRule) -> Option<(DeferSetup, CellChoice)>,
     ) -> Result<(DeferSetup, CellChoice)> {
-        let mut found = vec![self.choose(engine, DeferRule::Now, on)?];
+        let mut result = vec![self.choose(engine, DeferRule::Now, on)?];
         for rule in DeferRule::WRITTEN {
             let way = match chosen(rule) {
                 Some(way) => way,
@@ -253,10 +253,10 @@ impl DeferCase<'_> {
             };
             let keeps = way.1.mean_waits_ms.iter().all(|wait| *wait <= self.terms.target_ms);
             if keeps && self.is_affordable(engine, &way.0, on) {
-                found.push(way);
+                result.push(way);
             }
         }
-        best(found)
+        best(result)
     }
 
     /// A setup on the later jobs.
@@ -315,7 +315,7 @@ impl DeferCase<'_> {
     /// What the jobs to come are deferred by, chosen on all of some jobs.
     ///
     /// # Errors
-    /// As [`Self::test`].
+    /// Errors of [`Self::test`].
     pub fn forward(
         &self,
         engine: &DeferEngine<'_>,
@@ -333,7 +333,7 @@ impl DeferCase<'_> {
         (plan, chosen): (DeferSetup, CellChoice),
         on: ChosenOn<'_>,
     ) -> Vec<FrontChoice> {
-        let tally = CellTally::of(engine, plan.policy, on.jobs, on.middle_ms, &bounds(self.terms.most_ms));
+        let tally = CellTally::new(engine, plan.policy, on.jobs, on.middle_ms, &bounds(self.terms.most_ms));
         let path = tally.path(f64::INFINITY);
         let step = path.len().div_ceil(COSTED).max(1);
         let of = |choice: &CellChoice| (DeferSetup { policy: plan.policy, bounds_ms: choice.bounds_ms }, *choice);
@@ -404,10 +404,10 @@ mod tests {
 
     fn tested(drawn: &Drawn, values: &[i64], weighed: bool) -> Option<DeferTested> {
         let trace = nine_days(drawn);
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
-        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let series = HourSeries::from_values(0, values.iter().copied().map(Some).collect());
         let all = jobs.unwaited(i64::MAX);
         let (predicted_s, _) = predictions(&facts, &all, None).unwrap();
@@ -418,10 +418,10 @@ mod tests {
             most_ms: TERMS.most_ms,
             prices: None,
         };
-        let taken = |known: i64| DeferJobs::of(&facts, &jobs.unwaited(known), &series, &taking).jobs;
+        let taken = |known: i64| DeferJobs::new(&facts, &jobs.unwaited(known), &series, &taking).jobs;
         let earlier = earlier_jobs(&taken(split.split_ms()), &split, TERMS.most_ms);
         let later = later_jobs(&taken(i64::MAX), &split);
-        let prices = DeferPrices::of(&offers, &all, 3.0).unwrap();
+        let prices = DeferPrices::new(&offers, &all, 3.0).unwrap();
         let case = DeferCase {
             series: &series,
             earlier: &earlier,

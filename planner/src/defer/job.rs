@@ -3,7 +3,9 @@
 //! Jobs stand on the calendar of the series: their times are moved by a whole number of weeks where trace and series are of different years, so that hours of the day and weekdays stay what they were. A job is **left
 //! out** where an hour that it may touch under some policy, from its submission to its submission, longest wait and run, has no value, or no price where prices are told beside: never is such an hour taken as 0. The same jobs are thus counted under every policy.
 //!
-//! **Expected runs** are known at submission: the mean of the last two runs alike, as in `plan burst`, and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
+//! **Expected runs** are known at submission: the mean of the last two runs alike, as in `plan rent
+//! burst`, and the mean of all runs of its size class that had ended, as GAIA takes that of a
+//! queue.
 //!
 //! **Cells** are the classes that may wait differently long: a size class, and a class of time limits where jobs record them, as these are what a scheduler knows ([`DeferClassBy::Limit`]), or else of expected runs. A job without a limit is
 //! then in no cell, and starts at once.
@@ -47,7 +49,7 @@ pub enum DeferClassBy {
 
 impl DeferClassBy {
     /// Time limits where at least nine tenths of the jobs record one, else predicted runs. O(jobs).
-    pub fn of(facts: &JobFacts<'_>, jobs: &[UnwaitedJob]) -> Self {
+    pub fn new(facts: &JobFacts<'_>, jobs: &[UnwaitedJob]) -> Self {
         let with = jobs.iter().filter(|job| facts.trace.jobs.time_limit_s.get(job.row).is_some()).count();
         if with > 0 && with as f64 >= MOSTLY * jobs.len() as f64 { Self::Limit } else { Self::Predicted }
     }
@@ -72,26 +74,26 @@ impl DeferClassBy {
 /// A job to be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeferJob {
-    /// Its row in the trace.
+    /// Row of the job in the trace.
     pub row: usize,
-    /// Its submission on the calendar of the series, ms.
+    /// Submission on the calendar of the series, ms.
     pub submit_ms: i64,
     /// How long it runs, ms.
     pub run_ms: i64,
-    /// Its GPUs, thousandths.
+    /// GPUs of the job, thousandths.
     pub milli_gpus: u64,
-    /// Its run as predicted from the last two alike, ms.
+    /// Run as predicted from the last two alike, ms.
     pub predicted_ms: i64,
-    /// Its run as the mean of its size class, ms.
+    /// Run as the mean of the size class, ms.
     pub size_mean_ms: i64,
-    /// Its cell; in none it starts at once.
+    /// Cell of the job; in none it starts at once.
     pub cell: Option<usize>,
 }
 
 impl DeferJob {
-    /// Its size.
+    /// Size class of the job.
     pub fn size(&self) -> SizeClass {
-        SizeClass::of(self.milli_gpus as f64 / MILLI as f64)
+        SizeClass::new(self.milli_gpus as f64 / MILLI as f64)
     }
 }
 
@@ -132,18 +134,18 @@ pub fn class_runs(jobs: &[DeferJob]) -> [i64; CELLS] {
 /// What becomes of jobs as they are taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferJobs {
-    /// Those that are decided, in order of submission.
+    /// Decided jobs, in order of submission.
     pub jobs: Vec<DeferJob>,
-    /// Those left out, as an hour that they may touch has no value.
+    /// Jobs left out, as an hour that they may touch has no value.
     pub without_value: u64,
-    /// Of those that are decided, jobs in no cell.
+    /// Decided jobs that are in no cell.
     pub without_class: u64,
 }
 
 /// How the jobs are taken over.
 #[derive(Debug, Clone, Copy)]
 pub struct DeferTaking<'a> {
-    /// What each row of the trace is predicted to run, seconds.
+    /// Predicted run of each row of the trace, seconds.
     pub predicted_s: &'a [f64],
     /// What the classes are made of.
     pub class_by: DeferClassBy,
@@ -157,7 +159,7 @@ pub struct DeferTaking<'a> {
 
 impl DeferJobs {
     /// Takes over the jobs of a trace, in order of submission. O(jobs log jobs).
-    pub fn of(facts: &JobFacts<'_>, all: &[UnwaitedJob], series: &HourSeries, taking: &DeferTaking<'_>) -> Self {
+    pub fn new(facts: &JobFacts<'_>, all: &[UnwaitedJob], series: &HourSeries, taking: &DeferTaking<'_>) -> Self {
         let means = size_means(facts, all);
         let whole_ms = |seconds: f64| (seconds * 1e3).clamp(1.0, LONGEST_MS).round() as i64;
         let (mut jobs, mut without_value) = (Vec::with_capacity(all.len()), 0);
@@ -180,7 +182,7 @@ impl DeferJobs {
                 milli_gpus: ((job.gpus * MILLI as f64).round() as u64).max(1),
                 predicted_ms,
                 size_mean_ms: mean_s.map_or(predicted_ms, whole_ms),
-                cell: class_ms.map(|ms| cell(SizeClass::of(job.gpus), ms)),
+                cell: class_ms.map(|ms| cell(SizeClass::new(job.gpus), ms)),
             });
         }
         let without_class = jobs.iter().filter(|job| job.cell.is_none()).count() as u64;
@@ -193,7 +195,7 @@ fn size_means(facts: &JobFacts<'_>, all: &[UnwaitedJob]) -> Vec<Option<f64>> {
     let mut ended: Vec<(i64, SizeClass, f64)> = all
         .iter()
         .filter(|job| !facts.is_censored(job.row))
-        .filter_map(|job| Some((facts.trace.jobs.end.get(job.row)?, SizeClass::of(job.gpus), job.run_ms as f64 / 1e3)))
+        .filter_map(|job| Some((facts.trace.jobs.end.get(job.row)?, SizeClass::new(job.gpus), job.run_ms as f64 / 1e3)))
         .collect();
     ended.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2)));
     let mut sums: BTreeMap<SizeClass, (f64, f64)> = BTreeMap::new();
@@ -204,7 +206,7 @@ fn size_means(facts: &JobFacts<'_>, all: &[UnwaitedJob]) -> Vec<Option<f64>> {
             *sum = (sum.0 + run_s, sum.1 + 1.0);
             next += 1;
         }
-        sums.get(&SizeClass::of(job.gpus)).map(|(sum, count)| sum / count)
+        sums.get(&SizeClass::new(job.gpus)).map(|(sum, count)| sum / count)
     };
     all.iter().map(&mut of).collect()
 }
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let at = cell(SizeClass::of(2.0), 3 * HOUR_MS);
+        let at = cell(SizeClass::new(2.0), 3 * HOUR_MS);
         assert_eq!((of_cell(at).0, runs_in_words(of_cell(at).1)), (SizeClass::Few, "1 to 6 h"));
         assert!((0..CELLS).all(|at| {
             let (size, runs) = of_cell(at);
@@ -232,9 +234,9 @@ mod tests {
     fn jobs_over_hours_without_a_value_are_left_out_and_counted() {
         // Hours 0 to 9, of which hour 4 has none. Two jobs of an hour; with a wait of up to an hour the second may touch hour 4.
         let trace = trace(&[(30, 30, 90, 1.0), (150, 150, 210, 1.0), (300, 300, 360, 2.0)]);
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
         let series = HourSeries::from_values(0, (0..10).map(|hour| (hour != 4).then_some(5)).collect());
         let predicted_s = vec![3_600.0; 3];
         let taking = DeferTaking {
@@ -244,13 +246,13 @@ mod tests {
             most_ms: HOUR_MS,
             prices: None,
         };
-        let found = DeferJobs::of(&facts, &jobs, &series, &taking);
-        assert_eq!((found.without_value, found.jobs.len()), (1, 2));
+        let result = DeferJobs::new(&facts, &jobs, &series, &taking);
+        assert_eq!((result.without_value, result.jobs.len()), (1, 2));
         // A week later there is no hour at all.
         let later = DeferTaking { shift_ms: 7 * 24 * HOUR_MS, ..taking };
-        assert_eq!(DeferJobs::of(&facts, &jobs, &series, &later).without_value, 3);
+        assert_eq!(DeferJobs::new(&facts, &jobs, &series, &later).without_value, 3);
         // Nothing had ended of 2 GPUs when the last came, so its own prediction stands in.
-        assert_eq!(found.jobs[1].size_mean_ms, HOUR_MS);
+        assert_eq!(result.jobs[1].size_mean_ms, HOUR_MS);
     }
 
     #[test]
@@ -262,9 +264,9 @@ mod tests {
             for (row, limit) in limits.into_iter().enumerate() {
                 trace.jobs.time_limit_s.set(row, limit);
             }
-            let facts = JobFacts::of(&trace);
+            let facts = JobFacts::new(&trace);
             let offers = Offers::parse("o.toml", OFFERS).unwrap();
-            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+            let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
             let jobs = jobs.unwaited(i64::MAX);
             let taking = DeferTaking {
                 predicted_s: &predicted_s,
@@ -273,12 +275,12 @@ mod tests {
                 most_ms: HOUR_MS,
                 prices: None,
             };
-            let found = DeferJobs::of(&facts, &jobs, &series, &taking);
-            let cells: Vec<_> = found.jobs.iter().map(|job| job.cell).collect();
-            (DeferClassBy::of(&facts, &jobs), cells, found.without_class)
+            let result = DeferJobs::new(&facts, &jobs, &series, &taking);
+            let cells: Vec<_> = result.jobs.iter().map(|job| job.cell).collect();
+            (DeferClassBy::new(&facts, &jobs), cells, result.without_class)
         };
         // The predicted 10 min do not matter; a limit of 1 h is the first of the second class, as in the lines for Slurm.
-        let of = |gpus: f64, hours: i64| Some(cell(SizeClass::of(gpus), hours * HOUR_MS));
+        let of = |gpus: f64, hours: i64| Some(cell(SizeClass::new(gpus), hours * HOUR_MS));
         let all = with([Some(3_599.0), Some(3_600.0), Some(90_000.0)]);
         assert_eq!(all, (DeferClassBy::Limit, vec![of(1.0, 0), of(1.0, 1), of(2.0, 25)], 0));
         let two = with([Some(3_599.0), Some(3_600.0), None]);

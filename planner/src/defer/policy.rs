@@ -37,7 +37,7 @@ pub enum ExpectedRun {
     Predicted,
     /// The mean of its size class.
     SizeMean,
-    /// As it ran: a perfect prediction.
+    /// The recorded run: a perfect prediction.
     Recorded,
 }
 
@@ -61,7 +61,7 @@ impl ExpectedRun {
     }
 }
 
-/// Which window is taken.
+/// Goal by which a window is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowGoal {
@@ -90,9 +90,9 @@ pub enum DeferPolicy {
     Now,
     /// Starts with a window.
     Window {
-        /// Which.
+        /// Goal of the window.
         goal: WindowGoal,
-        /// By which forecast.
+        /// Forecast that the window goes by.
         by: ForecastBy,
         /// How long it is.
         runs: ExpectedRun,
@@ -142,7 +142,7 @@ impl DeferPolicy {
         }
     }
 
-    /// In words.
+    /// Description in words.
     pub fn in_words(self) -> String {
         match self {
             Self::Now => "at once".to_owned(),

@@ -21,7 +21,7 @@ pub fn gpu_kw(trace: &Trace) -> (f64, String) {
             tally.add(power_w, samples.util_ratio.get(row));
         }
     }
-    match PowerModel::of(None, &tally, None, None).busy_w.filter(|watts| *watts > 0.0) {
+    match PowerModel::new(None, &tally, None, None).busy_w.filter(|watts| *watts > 0.0) {
         Some(watts) => (watts / 1e3, "the mean reading of working GPUs in the trace".to_owned()),
         None => (ASSUMED_KW, "assumed, as the trace has too few readings of power (--gpu-kw)".to_owned()),
     }

@@ -48,7 +48,7 @@ pub enum DeferRule {
     SameWait,
     /// All is known, and all wait as long as they may.
     Oracle,
-    /// The same with pauses that cost nothing.
+    /// The oracle, with pauses that cost nothing.
     FreeOracle,
 }
 
@@ -75,7 +75,7 @@ impl DeferRule {
         Self::FreeOracle,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Now => "start at once",
@@ -99,7 +99,7 @@ impl DeferRule {
         }
     }
 
-    /// Those that the plan may be: they can be written down once a day.
+    /// Rules that the plan may be: they can be written down once a day.
     pub const WRITTEN: [Self; 2] = [Self::Threshold, Self::Table];
 
     /// Whether it knows what nobody can.

@@ -49,7 +49,7 @@ impl HourSeries {
     ///
     /// # Errors
     /// If it has no hours, as one that is the same at all times.
-    pub fn of(hourly: &Hourly, value: HourValue, name: &str) -> Result<Self> {
+    pub fn new(hourly: &Hourly, value: HourValue, name: &str) -> Result<Self> {
         let (from, to) = hourly.span().ok_or_else(|| {
             Error::file(
                 name.to_owned(),
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn an_hour_without_a_value_is_not_0() {
-        let hourly = Hourly::of([(0, 100.0), (2 * HOUR_MS, 50.0)]);
-        let series = HourSeries::of(&hourly, HourValue::Carbon, "c.csv").unwrap();
+        let hourly = Hourly::new([(0, 100.0), (2 * HOUR_MS, 50.0)]);
+        let series = HourSeries::new(&hourly, HourValue::Carbon, "c.csv").unwrap();
         assert_eq!(
             (series.at(0), series.at(1), series.at(2), series.missing()),
             (Some(100_000), None, Some(50_000), 1)
         );
         assert!(!series.is_known(HOUR_MS / 2, HOUR_MS + 1) && series.is_known(HOUR_MS / 2, HOUR_MS));
-        let same = HourSeries::of(&Hourly::constant(5.0), HourValue::Carbon, "c.csv").unwrap_err().to_string();
+        let same = HourSeries::new(&Hourly::constant(5.0), HourValue::Carbon, "c.csv").unwrap_err().to_string();
         assert!(same.contains("c.csv") && same.contains("no hour is better"), "{same}");
     }
 

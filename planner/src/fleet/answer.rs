@@ -1,4 +1,4 @@
-//! The answer of `plan fleet`.
+//! The answer of `plan rent fleet`.
 //!
 //! The later windows say whether a mix that was chosen so is worth having; the mix to come is then chosen anew on all weeks, back from the end of the record.
 //! Money is told by the month, of 730.5 hours.
@@ -35,32 +35,32 @@ use crate::replay::compare::IntervalEstimate;
 pub use render::report;
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-fleet/2";
+pub const SCHEMA: &str = "plan-rent-fleet/2";
 
-/// What is asked.
+/// Request for a fleet plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetRequest {
     /// When jobs need their GPUs.
     pub times: DemandTimes,
     /// Which jobs may run on spot.
     pub flexible: Flexible,
-    /// The same in words.
+    /// Which jobs may run on spot, in words.
     pub flexible_in_words: String,
     /// Beginning of the windows that the mix is priced on; a third of the record, if `None`.
     pub eval_from_ms: Option<i64>,
     /// Months that are planned for.
     pub horizon_months: f64,
-    /// What checkpoints and restarts cost.
+    /// Costs of checkpoints and restarts.
     pub costs: CheckpointCosts,
     /// For how long a zone's spot is gone in the stress test, hours.
     pub stress_hours: u32,
-    /// By what the demand to come is multiplied.
+    /// Factor on the demand to come.
     pub scale: f64,
     /// What is said of the carbon of the offers, if it is asked for.
     pub carbon: Option<FleetCarbonRequest>,
 }
 
-/// What jobs of a GPU type need.
+/// Needs of the jobs of a GPU type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetDemand {
     /// GPU type.
@@ -112,11 +112,11 @@ pub struct FleetMixRow {
     pub price_per_h: f64,
     /// How many times as long jobs run on it, as it is interrupted: 1 but for spot.
     pub overhead: f64,
-    /// What it costs a month.
+    /// Cost a month.
     pub cost_per_month: f64,
 }
 
-/// What is told of a rule over all windows, beside its cost.
+/// Figures of a rule over all windows, beside its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FleetFigures {
     /// GPUs that it committed to.
@@ -125,11 +125,11 @@ pub struct FleetFigures {
     pub committed_used: Option<f64>,
     /// GPU-hours that nothing served.
     pub waiting_gpu_hours: f64,
-    /// What it emitted a month, kg; nothing where that is not asked for.
+    /// Emissions a month, kg; nothing where that is not asked for.
     pub carbon_kg_per_month: Option<f64>,
 }
 
-/// What is told of a rule in a window, beside its cost.
+/// Figures of a rule in a window, beside its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FleetInWindow {
     /// GPU-hours that nothing served.
@@ -162,15 +162,15 @@ pub struct FleetBreakEven {
 /// The mix under other prices or other demand.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetSensitivity {
-    /// What is different.
+    /// Difference in words.
     pub what: String,
     /// GPUs that would be committed to.
     pub committed_gpus: f64,
-    /// What that mix would cost a month.
+    /// Cost a month.
     pub cost_per_month: f64,
-    /// What the mix of this answer would cost a month.
+    /// Cost of the mix of this answer a month.
     pub kept_cost_per_month: f64,
-    /// What all on demand would cost a month.
+    /// Cost of all on demand a month.
     pub on_demand_per_month: f64,
 }
 
@@ -179,7 +179,7 @@ pub struct FleetSensitivity {
 pub struct FleetBuying {
     /// The mix where they can be bought.
     pub mix: Vec<FleetMixRow>,
-    /// What it costs a month.
+    /// Cost a month.
     pub cost_per_month: f64,
 }
 
@@ -189,7 +189,7 @@ pub type FleetTrial = Trial<FleetRule, FleetFigures, FleetInWindow>;
 /// The answer.
 pub type FleetAnswer = Answer<FleetTrial, FleetBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetBody {
     /// Currency of all money.
@@ -200,17 +200,17 @@ pub struct FleetBody {
     pub horizon_months: f64,
     /// When jobs need their GPUs.
     pub demand_times: DemandTimes,
-    /// By what the demand to come is multiplied.
+    /// Factor on the demand to come.
     pub scale: f64,
-    /// What jobs need, pool by pool.
+    /// Needs of jobs, pool by pool.
     pub demand: Vec<FleetDemand>,
     /// Whether the mix reserves nothing, as what reserving adds may be chance.
     pub reserves_nothing: bool,
     /// The mix to come.
     pub mix: Vec<FleetMixRow>,
-    /// What it costs a month, on all weeks of the record.
+    /// Cost a month, on all weeks of the record.
     pub cost_per_month: IntervalEstimate,
-    /// What all on demand costs a month on the same weeks.
+    /// Cost of all on demand a month on the same weeks.
     pub on_demand_per_month: IntervalEstimate,
     /// GPU-hours a week that nothing serves, as limits leave no room.
     pub waiting_gpu_hours_per_week: f64,
@@ -220,7 +220,7 @@ pub struct FleetBody {
     pub break_even: Vec<FleetBreakEven>,
     /// The mix under other prices and other demand.
     pub sensitivity: Vec<FleetSensitivity>,
-    /// What the loss of a zone's spot does.
+    /// Effect of the loss of a zone's spot.
     pub stress: Vec<ZoneLoss>,
     /// What nodes of one's own would change; none where the offers file has none.
     pub buying: Option<FleetBuying>,
@@ -259,19 +259,19 @@ pub fn json_schema() -> serde_json::Value {
 /// # Errors
 /// If GPU types are not offered, there are no GPU jobs, or there are too few days to choose on or to price on.
 pub fn plan(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetRequest) -> Result<FleetAnswer> {
-    let facts = JobFacts::of(trace);
-    let jobs = PoolJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
+    let facts = JobFacts::new(trace);
+    let jobs = PoolJobs::new(&facts, &offers.all, request.times, &request.flexible)?;
     let span = jobs.span()?;
-    let split = WeekSplit::of(span, request.eval_from_ms)?;
+    let split = WeekSplit::new(span, request.eval_from_ms)?;
     let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
     let tested = test(&jobs, offers, &split, &options);
     let known = request.carbon.as_ref();
-    let found = known.map(|known| {
+    let result = known.map(|known| {
         let before = jobs.demand(whole(&split.before), split.split_ms());
         let after = jobs.demand(whole(&split.after), i64::MAX);
         carbon(known, offers, (&before, &after), &split, &options)
     });
-    let emitted = found.transpose()?;
+    let emitted = result.transpose()?;
     let zone = Zone::named(&trace.zone)?;
     let day = |ms: i64| trace.moment(&zone, ms, span.0);
     let by_the_mean =
@@ -331,7 +331,7 @@ pub fn plan(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetR
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);
-    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
@@ -378,7 +378,7 @@ fn tested_on(
     Trial::new(currency, &tested.iter().map(priced).collect::<Vec<_>>(), roles, split.stretches(day))
 }
 
-/// What was assumed, in words.
+/// Assumptions, in words.
 fn notes(
     jobs: &PoolJobs<'_>,
     span: (i64, i64),

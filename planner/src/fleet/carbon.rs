@@ -78,7 +78,7 @@ pub struct FleetGrid {
 
 impl FleetGrid {
     /// From the hours of a grid; nothing if there are none.
-    pub fn of(place: &str, grid: &str, hourly: &Hourly) -> Option<Self> {
+    pub fn new(place: &str, grid: &str, hourly: &Hourly) -> Option<Self> {
         Some(Self::known(place, grid, KnownWeek::learn(hourly)?, hourly.notes.clone()))
     }
 
@@ -109,12 +109,13 @@ impl FleetGrid {
 pub struct FleetCarbonRequest {
     /// Grids of zones or offers.
     pub grids: Vec<FleetGrid>,
-    /// What an instance draws, kW, by the name of its offer or its instance type; before what the offers file says.
+    /// Power of an instance, kW, by the name of its offer or its instance type; before what the
+    /// offers file says.
     pub power_kw: Vec<(String, f64)>,
 }
 
-fn wrong(found: String, remedy: &str) -> Error {
-    Error::malformed("carbon of the offers", found, remedy.to_owned())
+fn wrong(result: String, remedy: &str) -> Error {
+    Error::malformed("carbon of the offers", result, remedy.to_owned())
 }
 
 fn some(names: &[&str]) -> String {
@@ -124,7 +125,7 @@ fn some(names: &[&str]) -> String {
 impl FleetCarbonRequest {
     /// What the files of the grids say of themselves, each sentence once; and of which hours are known that were not when mixes were chosen, at the split of a record that ends then.
     pub(super) fn notes(&self, (split_ms, end_ms): (i64, i64)) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
+        let mut result: Vec<String> = Vec::new();
         for FleetGrid { grid, week, .. } in &self.grids {
             let note = match week.known {
                 None => format!(
@@ -135,16 +136,16 @@ impl FleetCarbonRequest {
                 ),
                 Some(_) => continue,
             };
-            if !found.contains(&note) {
-                found.push(note);
+            if !result.contains(&note) {
+                result.push(note);
             }
         }
         for note in self.grids.iter().flat_map(|grid| &grid.notes) {
-            if !found.contains(note) {
-                found.push(note.clone());
+            if !result.contains(note) {
+                result.push(note.clone());
             }
         }
-        found
+        result
     }
 
     fn power(&self, offer: &InstanceOffer) -> Option<f64> {
@@ -187,49 +188,49 @@ impl FleetCarbonRequest {
         Ok(())
     }
 
-    /// The same of all offers that are known, each with the hours of the grids that were known then.
+    /// Sets the carbon of all known offers, each with the hours of the grids that were known then.
     ///
     /// # Errors
-    /// As [`tell`](Self::tell).
+    /// Errors of [`tell`](Self::tell).
     pub fn tell_all(&self, known: &mut KnownOffers) -> Result<()> {
         self.tell_as(&mut known.before, |known| &known.before)?;
         self.tell_as(&mut known.after, |known| &known.after)?;
         self.tell(&mut known.all)
     }
 
-    /// That power and grid of each offer that jobs may run on are known.
+    /// Checks that power and grid of each offer that jobs may run on are known.
     fn check(&self, offers: &Offers, demand: &[PoolDemand]) -> Result<()> {
-        let asked = offers.pools.iter().zip(demand).filter(|(_, demand)| demand.jobs > 0);
-        let needed: Vec<&InstanceOffer> = asked.flat_map(|(pool, _)| offers.of(pool)).collect();
+        let request = offers.pools.iter().zip(demand).filter(|(_, demand)| demand.jobs > 0);
+        let needed: Vec<&InstanceOffer> = request.flat_map(|(pool, _)| offers.of(pool)).collect();
         let lacking = |lacks: &dyn Fn(&InstanceOffer) -> bool| -> Vec<&str> {
             needed.iter().filter(|offer| lacks(offer)).map(|offer| offer.name.as_str()).collect()
         };
         let without = lacking(&|offer| self.power(offer).is_none());
         if !without.is_empty() {
-            let found = format!("nothing says what an instance of {} draws", some(&without));
-            return Err(wrong(found, "write power_kw in the offers file, or --power NAME=KW"));
+            let problem = format!("nothing says what an instance of {} draws", some(&without));
+            return Err(wrong(problem, "write power_kw in the offers file, or --power NAME=KW"));
         }
         let without = lacking(&|offer| self.grid(offer).is_none());
         if !without.is_empty() {
-            let found = format!("nothing says on which grid {} are", some(&without));
-            return Err(wrong(found, "write --grid ZONE=GRID for their zones, or with their names"));
+            let problem = format!("nothing says on which grid {} are", some(&without));
+            return Err(wrong(problem, "write --grid ZONE=GRID for their zones, or with their names"));
         }
         Ok(())
     }
 }
 
-/// What an offer emits.
+/// Emissions of an offer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetCarbonOffer {
     /// The instance.
     pub offer: String,
-    /// Its grid.
+    /// Grid that feeds the instance.
     pub grid: String,
-    /// What one draws, kW.
+    /// Power of one instance, kW.
     pub power_kw: f64,
     /// Mean carbon intensity of the grid, grams a kWh.
     pub g_per_kwh: f64,
-    /// What an hour of one emits, kg.
+    /// Emissions of an hour of one instance, kg.
     pub kg_per_h: f64,
 }
 
@@ -238,9 +239,9 @@ pub struct FleetCarbonOffer {
 pub struct FleetCarbonByMean {
     /// GPUs that it commits to.
     pub committed_gpus: f64,
-    /// What it costs a month on the later windows.
+    /// Cost a month on the later windows.
     pub cost_per_month: f64,
-    /// What it emits a month on them, kg.
+    /// Emissions a month on these windows, kg.
     pub kg_per_month: f64,
     /// GPU-hours that nothing served on them.
     pub waiting_gpu_hours: f64,
@@ -253,13 +254,13 @@ pub struct FleetCarbonPoint {
     pub per_tonne: Option<f64>,
     /// GPUs that it commits to.
     pub committed_gpus: f64,
-    /// What it costs a month on the hours it was chosen on.
+    /// Cost a month on the hours it was chosen on.
     pub earlier_cost_per_month: f64,
-    /// What it emits a month on them, kg.
+    /// Emissions a month on these hours, kg.
     pub earlier_kg_per_month: f64,
-    /// What it costs a month on the later windows.
+    /// Cost a month on the later windows.
     pub cost_per_month: f64,
-    /// What it emits a month on them, kg.
+    /// Emissions a month on these windows, kg.
     pub kg_per_month: f64,
     /// What a tonne less than the mix chosen by cost alone costs on them, money; below 0 where this mix turned out cheaper as well, and nothing where it emitted no less.
     pub cost_per_tonne_saved: Option<f64>,
@@ -282,9 +283,9 @@ pub struct FleetCarbon {
     pub grids: Vec<FleetGrid>,
     /// Offers that jobs may run on.
     pub offers: Vec<FleetCarbonOffer>,
-    /// What the mix to come emits a month, on all weeks of the record, kg.
+    /// Emissions of the mix to come a month, on all weeks of the record, kg.
     pub mix_kg_per_month: f64,
-    /// What all on demand emits a month on the same weeks, kg.
+    /// Emissions of all on demand a month on the same weeks, kg.
     pub on_demand_kg_per_month: f64,
     /// The front, from the least cost to the least carbon on the hours it was chosen on.
     pub front: Vec<FleetCarbonPoint>,
@@ -325,7 +326,7 @@ struct Mixed {
 fn mixed(pools: &[(PoolSupply, &PoolDemand)], per_kg: f64) -> Mixed {
     let (mut counts, mut spent, mut gap) = (Vec::with_capacity(pools.len()), Spent::default(), 0.0);
     for (supply, demand) in pools {
-        let by = HourPrices::of(supply, per_kg, &demand.hours);
+        let by = HourPrices::new(supply, per_kg, &demand.hours);
         let levels = levels_by(supply, demand.hours.iter().copied(), &|hour| by.class(hour));
         let chosen = solve_by(&by.over_all, &by.classes, &levels);
         spent.add(&bill_as(supply, &by, &demand.hours, &chosen.counts));
@@ -347,11 +348,11 @@ fn front(pools: &[(PoolSupply, &PoolDemand)]) -> Vec<Mixed> {
     if cheapest.spent.carbon_kg - cleanest.spent.carbon_kg <= hair(cheapest.spent.carbon_kg) {
         return vec![cheapest];
     }
-    let mut found = vec![cheapest, cleanest];
+    let mut result = vec![cheapest, cleanest];
     // Pairs next to each other, the first of each by its place; the widest is cut first.
     let mut open = vec![0usize];
-    while found.len() < MOST_POINTS {
-        let width = |at: &usize| match (found.get(*at), found.get(at + 1)) {
+    while result.len() < MOST_POINTS {
+        let width = |at: &usize| match (result.get(*at), result.get(at + 1)) {
             (Some(a), Some(b)) => (a.spent.carbon_kg - b.spent.carbon_kg) * (b.spent.cost() - a.spent.cost()),
             _ => 0.0,
         };
@@ -360,7 +361,7 @@ fn front(pools: &[(PoolSupply, &PoolDemand)]) -> Vec<Mixed> {
             break;
         };
         let at = open.swap_remove(place);
-        let (Some(a), Some(b)) = (found.get(at), found.get(at + 1)) else { continue };
+        let (Some(a), Some(b)) = (result.get(at), result.get(at + 1)) else { continue };
         let (less_kg, more) = (a.spent.carbon_kg - b.spent.carbon_kg, b.spent.cost() - a.spent.cost());
         if less_kg <= hair(a.spent.carbon_kg) || more <= hair(a.spent.cost()) {
             continue;
@@ -370,12 +371,12 @@ fn front(pools: &[(PoolSupply, &PoolDemand)]) -> Vec<Mixed> {
         let weighed = |of: &Mixed| of.spent.cost() + per_kg * of.spent.carbon_kg;
         // What lies on their line adds nothing; what waits is in neither.
         if weighed(&middle) < weighed(a) - 1e-9 * weighed(a).abs() {
-            found.insert(at + 1, middle);
+            result.insert(at + 1, middle);
             open.iter_mut().filter(|open| **open > at).for_each(|open| *open += 1);
             open.extend([at, at + 1]);
         }
     }
-    found
+    result
 }
 
 /// What a tonne less costs, of a mix beside the cheapest, each its cost, its kg and what waits; nothing where it saves none, or leaves other work without GPUs.
@@ -416,7 +417,7 @@ pub(super) fn carbon(
     let options = SupplyOptions { buy: false, ..*options };
     let supplied = |offers: &Offers, demand: &[PoolDemand]| -> Vec<PoolSupply> {
         let pools = offers.pools.iter().zip(demand);
-        pools.map(|(pool, demand)| PoolSupply::of(offers, pool, demand, &options)).collect()
+        pools.map(|(pool, demand)| PoolSupply::new(offers, pool, demand, &options)).collect()
     };
     let then: Vec<(PoolSupply, &PoolDemand)> = supplied(&offers.before, before).into_iter().zip(before).collect();
     let now = supplied(&offers.after, after);
@@ -430,7 +431,7 @@ pub(super) fn carbon(
     let score = |mixed: &Mixed, expected: &[PoolSupply]| {
         let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
         for (((supply, expected), demand), counts) in now.iter().zip(expected).zip(after).zip(&mixed.counts) {
-            let by = HourPrices::of(expected, mixed.per_kg, &demand.hours);
+            let by = HourPrices::new(expected, mixed.per_kg, &demand.hours);
             spent.add(&bill_as(supply, &by, &demand.hours, counts));
             committed_gpus += supply.committed_gpus(counts);
         }
@@ -441,7 +442,7 @@ pub(super) fn carbon(
             waiting_gpu_hours: spent.waiting_gpu_h,
         }
     };
-    // The same where only the mean of each grid is known; it is billed as the others.
+    // With only the mean of each grid known, it is billed as the others.
     let then_at_mean: Vec<_> = then.iter().map(|(supply, demand)| (supply.at_mean(), *demand)).collect();
     let expected_at_mean: Vec<PoolSupply> = expected.iter().map(PoolSupply::at_mean).collect();
     let chosen = front(&then);

@@ -32,7 +32,7 @@ fn supply([dear, clean]: [f64; 2], [dirty, low]: [f64; 2], reserved: [f64; 2]) -
 fn demand(needs: &[u32]) -> PoolDemand {
     let hour = |(at, need): (usize, &u32)| HourDemand {
         of_week: Some(at),
-        ..HourDemand::of(f64::from(*need), f64::from(*need))
+        ..HourDemand::new(f64::from(*need), f64::from(*need))
     };
     PoolDemand { hours: needs.iter().enumerate().map(hour).collect(), jobs: 1, ..PoolDemand::default() }
 }
@@ -40,7 +40,7 @@ fn demand(needs: &[u32]) -> PoolDemand {
 /// A shape whose first hours have these factors.
 fn shape(factors: &[f64]) -> WeekShape {
     let rest = std::iter::repeat_n(1.0, WEEK_HOURS - factors.len());
-    WeekShape::of(&factors.iter().copied().chain(rest).collect::<Vec<_>>())
+    WeekShape::new(&factors.iter().copied().chain(rest).collect::<Vec<_>>())
 }
 
 /// A supply whose two zones have these shapes.
@@ -55,7 +55,7 @@ fn shaped(mut supply: PoolSupply, shapes: [&[f64]; 2]) -> PoolSupply {
 
 /// Cost and carbon of every number of commitments with every way to rent the rest: in each hour all of one, or all of the other.
 fn all_mixes(supply: &PoolSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for held in (0..=3u32).flat_map(|first| (0..=3u32).map(move |second| [first, second])) {
         for ways in 0..1u32 << demand.hours.len() {
             let (mut cost, mut kg) = (0.0, 0.0);
@@ -69,24 +69,24 @@ fn all_mixes(supply: &PoolSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
                 cost += rest * rental.per_gpu_h;
                 kg += rest * rental.kg_per_gpu_h * rental.by_hour.at(hour.of_week);
             }
-            found.push((cost, kg));
+            result.push((cost, kg));
         }
     }
-    found
+    result
 }
 
 #[test]
 fn the_worked_example() {
     let supply = PoolSupply { commitments: Vec::new(), ..supply([2.0, 2.5], [0.4, 0.1], [9.0, 9.0]) };
     let needs = demand(&[1]);
-    let found = front(&[(supply.clone(), &needs)]);
-    let told: Vec<(f64, f64)> = found.iter().map(|of| (of.spent.cost(), of.spent.carbon_kg)).collect();
+    let result = front(&[(supply.clone(), &needs)]);
+    let told: Vec<(f64, f64)> = result.iter().map(|of| (of.spent.cost(), of.spent.carbon_kg)).collect();
     assert_eq!(told, [(2.0, 0.4), (2.5, 0.1)]);
     // Of two at one price the cleaner alone is told, whichever stands first.
     for kg in [[0.4, 0.1], [0.1, 0.4]] {
         let even = PoolSupply { commitments: Vec::new(), ..self::supply([2.0, 2.0], kg, [9.0, 9.0]) };
-        let found = front(&[(even, &needs)]);
-        assert_eq!(found.iter().map(|of| of.spent.carbon_kg).collect::<Vec<_>>(), [0.1]);
+        let result = front(&[(even, &needs)]);
+        assert_eq!(result.iter().map(|of| of.spent.carbon_kg).collect::<Vec<_>>(), [0.1]);
     }
     // Where the cheapest is the cleanest there is one mix.
     let needs = demand(&[2, 3]);
@@ -104,19 +104,19 @@ fn a_dirty_hour_is_rented_elsewhere() {
         assert!((spent.cost() - cost).abs() < 1e-9 && (spent.carbon_kg - kg).abs() < 1e-9, "{spent:?}");
     };
     let pools = [(supply, &needs)];
-    let found = front(&pools);
-    assert_eq!(found.len(), 2);
-    close(&found[0].spent, (4.0, 0.6));
-    close(&found[1].spent, (4.2, 0.3));
+    let result = front(&pools);
+    assert_eq!(result.len(), 2);
+    close(&result[0].spent, (4.0, 0.6));
+    close(&result[1].spent, (4.2, 0.3));
     let at_mean = pools[0].0.at_mean();
     close(
-        &bill_as(&pools[0].0, &HourPrices::of(&at_mean, found[1].per_kg, &needs.hours), &needs.hours, &[]),
+        &bill_as(&pools[0].0, &HourPrices::new(&at_mean, result[1].per_kg, &needs.hours), &needs.hours, &[]),
         (4.4, 0.4),
     );
     // Of hours that nobody knows the time of, the mean counts.
-    let unknown = PoolDemand { hours: vec![HourDemand::of(1.0, 1.0); 2], ..needs.clone() };
-    let found = front(&[(pools[0].0.clone(), &unknown)]);
-    close(&found[1].spent, (4.4, 0.4));
+    let unknown = PoolDemand { hours: vec![HourDemand::new(1.0, 1.0); 2], ..needs.clone() };
+    let result = front(&[(pools[0].0.clone(), &unknown)]);
+    close(&result[1].spent, (4.4, 0.4));
 }
 
 proptest! {
@@ -136,23 +136,23 @@ proptest! {
         let supply = shaped(supply(two(prices), two(carbon), two(reserved)), [&factors[0], &factors[1]]);
         let demand = demand(&needs);
         let all = all_mixes(&supply, &demand);
-        let found = front(&[(supply, &demand)]);
-        for of in &found {
+        let result = front(&[(supply, &demand)]);
+        for of in &result {
             let weighed = |(cost, kg): (f64, f64)| cost + of.per_kg * kg;
             let own = weighed((of.spent.cost(), of.spent.carbon_kg));
             let least = all.iter().copied().map(weighed).fold(f64::INFINITY, f64::min);
             prop_assert!((own - least).abs() <= 1e-6 * (1.0 + least), "{own} and {least} at {}", of.per_kg);
         }
         let least_kg = all.iter().map(|of| of.1).fold(f64::INFINITY, f64::min);
-        let last = found.last().unwrap().spent;
+        let last = result.last().unwrap().spent;
         prop_assert!(last.carbon_kg <= least_kg + 1e-6);
-        for pair in found.windows(2) {
+        for pair in result.windows(2) {
             prop_assert!(pair[0].spent.cost() <= pair[1].spent.cost() + 1e-9);
             prop_assert!(pair[0].spent.carbon_kg >= pair[1].spent.carbon_kg - 1e-9);
         }
         // With fewer mixes than are told at most, none of the hull is missing: between two of the front nothing is below their line.
-        if found.len() < MOST_POINTS {
-            for pair in found.windows(2) {
+        if result.len() < MOST_POINTS {
+            for pair in result.windows(2) {
                 let (a, b) = (pair[0].spent, pair[1].spent);
                 let per_kg = (b.cost() - a.cost()) / (a.carbon_kg - b.carbon_kg);
                 let line = a.cost() + per_kg * a.carbon_kg;
@@ -190,7 +190,7 @@ const ZONES: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 4\nzone 
 /// Carbon of nine days, chosen on six, with what is known of two grids: before the split, and after it.
 fn nine_days_of(jobs: &Drawn, grids: [[&[f64]; 2]; 2], turned: bool) -> FleetCarbon {
     let trace = nine_days(jobs);
-    let facts = JobFacts::of(&trace);
+    let facts = JobFacts::new(&trace);
     let week = |factors: &[f64], g: f64| GridWeek { shape: shape(factors), ..GridWeek::flat(g) };
     let known = |place: &str, [before, after]: [&[f64]; 2], g: f64| {
         let week = KnownWeek { before: week(before, g), after: week(after, 1.3 * g), all: week(after, g), known: None };
@@ -203,10 +203,10 @@ fn nine_days_of(jobs: &Drawn, grids: [[&[f64]; 2]; 2], turned: bool) -> FleetCar
     if turned {
         request.grids.reverse();
     }
-    let mut offers = KnownOffers::of(Offers::parse("o.toml", ZONES).unwrap());
+    let mut offers = KnownOffers::new(Offers::parse("o.toml", ZONES).unwrap());
     request.tell_all(&mut offers).unwrap();
-    let jobs = PoolJobs::of(&facts, &offers.all, DemandTimes::Unwaited, &Flexible::UpTo(Some(4.0))).unwrap();
-    let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+    let jobs = PoolJobs::new(&facts, &offers.all, DemandTimes::Unwaited, &Flexible::UpTo(Some(4.0))).unwrap();
+    let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
     let before = jobs.demand(whole(&split.before), split.split_ms());
     let after = jobs.demand(whole(&split.after), i64::MAX);
     let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
@@ -242,7 +242,7 @@ proptest! {
 const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 2\nzone = \"z-1a\"\non_demand = 4.0\npower_kw = 1.0\n[[instance]]\nname = \"b\"\ngpu = \"V100\"\ngpus = 1\nzone = \"z-2b\"\non_demand = 2.5\n";
 
 fn grid(place: &str, g_per_kwh: f64) -> FleetGrid {
-    FleetGrid::known(place, "G", KnownWeek::of(GridWeek::flat(g_per_kwh)), Vec::new())
+    FleetGrid::known(place, "G", KnownWeek::new(GridWeek::flat(g_per_kwh)), Vec::new())
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn carbon_is_of_power_and_grid() {
 #[test]
 fn the_mean_of_a_grid() {
     let hour = tracecast_analytics::time::HOUR_MS;
-    let hourly = Hourly::of([(0, 100.0), (hour, 200.0), (3 * hour, 600.0)]);
-    let found = FleetGrid::of("z", "G", &hourly).unwrap();
-    assert!((found.g_per_kwh - 300.0).abs() < 1e-9 && found.hours == 3);
+    let hourly = Hourly::new([(0, 100.0), (hour, 200.0), (3 * hour, 600.0)]);
+    let result = FleetGrid::new("z", "G", &hourly).unwrap();
+    assert!((result.g_per_kwh - 300.0).abs() < 1e-9 && result.hours == 3);
 }
 
 /// What a file says of itself is told once for each grid, and what two say alike once.

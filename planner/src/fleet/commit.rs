@@ -55,10 +55,10 @@ fn rented(rents: &[HourRents<'_>], supply: &PoolSupply, levels: &[NeedLevel], co
     levels.iter().map(|level| level.hours * hour(level)).sum()
 }
 
-/// What commitments cost over all levels; what waits included at its price. O(levels × states).
+/// Cost of commitments over all levels; what waits included at its price. O(levels × states).
 pub fn cost(supply: &PoolSupply, levels: &[NeedLevel], counts: &[u32]) -> f64 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
-    let rents = HourRents::of(supply, peak(levels));
+    let rents = HourRents::new(supply, peak(levels));
     hours * supply.committed_per_h(counts) + rented(&[rents], supply, levels, supply.committed_gpus(counts))
 }
 
@@ -78,10 +78,11 @@ pub fn solve(supply: &PoolSupply, levels: &[NeedLevel]) -> FleetMix {
     solve_by(supply, std::slice::from_ref(supply), levels)
 }
 
-/// The same where each class of hours rents by prices of its own, those of `by`; commitments cost what they do in `supply`. O(classes) more tables.
+/// Finds the cheapest mix where each class of hours rents by its own prices, those of `by`;
+/// commitments cost what they do in `supply`. O(classes) more tables.
 pub(super) fn solve_by(supply: &PoolSupply, by: &[PoolSupply], levels: &[NeedLevel]) -> FleetMix {
     let most = peak(levels);
-    let rents: Vec<HourRents<'_>> = by.par_iter().map(|supply| HourRents::of(supply, most)).collect();
+    let rents: Vec<HourRents<'_>> = by.par_iter().map(|supply| HourRents::new(supply, most)).collect();
     let widest = rents.iter().map(HourRents::widest).max().unwrap_or(1);
     let each = levels.len().saturating_mul(supply.states.len()).saturating_mul(widest);
     search(supply, levels, &rents, MOST_COSTED / each.max(1))
@@ -97,7 +98,7 @@ fn search(supply: &PoolSupply, levels: &[NeedLevel], rents: &[HourRents<'_>], mo
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let kind = |of: &Commitment| Covering { size: supply.units(of.gpus), price: of.per_h, most: of.limit };
     let kinds: Vec<Covering> = supply.commitments.iter().map(kind).collect();
-    let committed = CoverTable::of(&kinds, supply.units(peak(levels)));
+    let committed = CoverTable::new(&kinds, supply.units(peak(levels)));
     // Of sums that cost the same, the greatest: it never rents more.
     let steps = |units: &usize| *units == committed.room() || committed.price(units + 1) > committed.price(*units);
     let sums: Vec<usize> = (0..=committed.room()).filter(steps).collect();
@@ -134,10 +135,10 @@ fn search(supply: &PoolSupply, levels: &[NeedLevel], rents: &[HourRents<'_>], mo
         let now = open.len().min(left);
         left -= now;
         let later = open.split_off(now);
-        let found: Vec<(usize, f64, f64)> =
+        let result: Vec<(usize, f64, f64)> =
             open.par_iter().map(|of| costed(usize::midpoint(of.ends.0, of.ends.1))).collect();
         let mut next = later;
-        for (of, middle) in open.iter().zip(found) {
+        for (of, middle) in open.iter().zip(result) {
             if better(middle, best) {
                 best = (middle.0, middle.2);
             }

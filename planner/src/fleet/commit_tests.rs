@@ -11,7 +11,7 @@ use crate::market::supply::tests::simple;
 use crate::market::supply::{Commitment, Term};
 
 fn of(needs: &[(f64, f64)]) -> Vec<HourDemand> {
-    needs.iter().map(|(firm, total)| HourDemand::of(*firm, *total)).collect()
+    needs.iter().map(|(firm, total)| HourDemand::new(*firm, *total)).collect()
 }
 
 /// The newsvendor: the most GPUs that are needed for more than `ratio` of the hours.
@@ -55,7 +55,7 @@ fn one_gpu_of_eight_is_not_worth_a_reservation() {
         supply.commitments[0] = Commitment { gpus: 8.0, per_h: 12.0, ..supply.commitments[0].clone() };
         supply.unit = 8.0;
         let needs = (0..10).map(|hour| if hour < hours { 1.0 } else { 0.0 });
-        let levels = levels(&supply, needs.map(|total| HourDemand::of(total, total)));
+        let levels = levels(&supply, needs.map(|total| HourDemand::new(total, total)));
         let mix = solve(&supply, &levels);
         (mix.counts[0], mix.cost.round())
     };
@@ -69,7 +69,7 @@ fn many_hours_equal_enumeration() {
     let needs: Vec<HourDemand> = (0..2000u32)
         .map(|hour| {
             let total = 100.0 + 60.0 * (f64::from(hour) * 0.26).sin() + f64::from(hour * 7919 % 41);
-            HourDemand::of(total * (0.4 + f64::from(hour % 5) / 20.0), total)
+            HourDemand::new(total * (0.4 + f64::from(hour % 5) / 20.0), total)
         })
         .collect();
     let levels = levels(&supply, needs);
@@ -129,7 +129,7 @@ proptest! {
     fn a_search_that_ends_early_bounds_what_it_did_not_cost((needs, supply) in cases(), most in 2usize..6) {
         let needs: Vec<(f64, f64)> = needs.iter().map(|(firm, more)| (f64::from(*firm), f64::from(firm + more))).collect();
         let levels = levels(&supply, of(&needs));
-        let early = search(&supply, &levels, &[HourRents::of(&supply, peak(&levels))], most);
+        let early = search(&supply, &levels, &[HourRents::new(&supply, peak(&levels))], most);
         let least = solve(&supply, &levels).cost;
         let hair = 1e-6 * (1.0 + least);
         prop_assert!(early.bound <= least + hair && least <= early.cost + hair, "{early:?}, the least is {least}");

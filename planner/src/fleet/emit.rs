@@ -122,7 +122,7 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
             "the pool {name}-{suffix} would hold instances of {one} and of {other}, and a cluster with Karpenter is of one provider; plan with the offers of one of them"
         )));
     }
-    let class = NodeClass::of(whose.first().copied().flatten());
+    let class = NodeClass::new(whose.first().copied().flatten());
     let limit = (gpus - 1e-9).ceil().max(1.0) as u64;
     let about = match how {
         BoughtAs::Spot => format!(
@@ -187,8 +187,8 @@ mod tests {
     fn a_pool_names_instance_types() {
         let of = |types: &[Option<&str>]| {
             let rows: Vec<FleetMixRow> = types.iter().map(|of| row(Some("aws"), *of)).collect();
-            let found = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
-            found
+            let result = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
+            result
                 .map(|(about, object)| (object["spec"]["template"]["spec"]["requirements"][1]["values"].clone(), about))
         };
         let known = of(&[Some("p3.16xlarge"), Some("p3.16xlarge")]);
@@ -205,8 +205,8 @@ mod tests {
     fn a_pool_is_of_one_provider() {
         let class = |whose: &[Option<&str>]| {
             let rows: Vec<FleetMixRow> = whose.iter().map(|of| row(*of, Some("a"))).collect();
-            let found = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
-            found.map(|(about, object)| (about, object["spec"]["template"]["spec"]["nodeClassRef"]["kind"].clone()))
+            let result = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
+            result.map(|(about, object)| (about, object["spec"]["template"]["spec"]["nodeClassRef"]["kind"].clone()))
         };
         for (whose, kind) in [
             (&[Some("aws"), Some("aws")][..], "EC2NodeClass"),
@@ -215,9 +215,9 @@ mod tests {
             (&[None, Some("aws")], "FILL-IN"),
             (&[Some("lambda")], "FILL-IN"),
         ] {
-            let found = class(whose);
-            assert!(found.as_ref().is_ok_and(|(_, found)| found == kind), "{found:?}");
-            assert!(found.is_ok_and(|(about, _)| about.contains("CANNOT BE APPLIED") == (kind == "FILL-IN")));
+            let result = class(whose);
+            assert!(result.as_ref().is_ok_and(|(_, result)| result == kind), "{result:?}");
+            assert!(result.is_ok_and(|(about, _)| about.contains("CANNOT BE APPLIED") == (kind == "FILL-IN")));
         }
         let refused = class(&[Some("aws"), Some("gcp")]).map(|_| ()).map_err(|error| error.to_string());
         assert!(refused.is_err_and(|said| said.contains("instances of aws and of gcp")));

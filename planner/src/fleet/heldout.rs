@@ -22,7 +22,7 @@ use crate::plan::weeks::{WeekSplit, blocks, hours, whole};
 pub struct Spent {
     /// Commitments.
     pub committed: f64,
-    /// On demand.
+    /// Cost of GPUs on demand.
     pub on_demand: f64,
     /// Spot.
     pub spot: f64,
@@ -62,12 +62,13 @@ impl Spent {
 
 /// Serves hours beside commitments, and bills them. O(hours × states).
 pub fn bill(supply: &PoolSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    served(supply, &[HourRents::of(supply, HourDemand::most(needs))], &|_| 0, needs, counts)
+    served(supply, &[HourRents::new(supply, HourDemand::most(needs))], &|_| 0, needs, counts)
 }
 
-/// As [`bill`], where what is rented is chosen `by` other prices than those it is billed at.
+/// Bills hours as [`bill`] does, where what is rented is chosen `by` other prices than those it is
+/// billed at.
 pub(super) fn bill_as(supply: &PoolSupply, by: &HourPrices, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, HourDemand::most(needs))).collect();
+    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::new(by, HourDemand::most(needs))).collect();
     served(supply, &rents, &|hour| by.class(hour), needs, counts)
 }
 
@@ -112,20 +113,21 @@ fn served(
     spent
 }
 
-/// What offers were known: traces of spot are cut where the record is, so that nothing is chosen with what came later.
+/// Offers known before and after the split: traces of spot are cut where the record is, so that
+/// nothing is chosen with what came later.
 #[derive(Debug, Clone)]
 pub struct KnownOffers {
-    /// To choose with.
+    /// Offers to choose with.
     pub before: Offers,
-    /// To price with.
+    /// Offers to price with.
     pub after: Offers,
     /// All, for the mix to come.
     pub all: Offers,
 }
 
 impl KnownOffers {
-    /// The same offers for all.
-    pub fn of(all: Offers) -> Self {
+    /// Uses the same offers for all times.
+    pub fn new(all: Offers) -> Self {
         Self { before: all.clone(), after: all.clone(), all }
     }
 
@@ -134,13 +136,13 @@ impl KnownOffers {
         let most = |counts: &[f64]| counts.iter().copied().fold(0.0, f64::max);
         let (early, late) = counts.split_at(counts.len() / 2);
         // How many were asked for shows in the most there ever were, as far as that was known.
-        for (offers, seen, asked) in [
+        for (offers, seen, request) in [
             (&mut self.before, early, most(early)),
             (&mut self.after, late, most(counts)),
             (&mut self.all, counts, most(counts)),
         ] {
             if let Some(spot) = offers.instances.get_mut(instance).and_then(|offer| offer.spot.as_mut()) {
-                spot.learn(seen, asked, tick_s);
+                spot.learn(seen, request, tick_s);
             }
         }
     }
@@ -153,9 +155,9 @@ pub struct TestedRule {
     pub rule: FleetRule,
     /// Commitments, pool by pool.
     pub counts: Vec<Vec<u32>>,
-    /// What each window costs.
+    /// Cost of each window.
     pub windows: Vec<Spent>,
-    /// What each block that intervals draw costs.
+    /// Cost of each block that intervals resample.
     pub blocks: Vec<Spent>,
 }
 
@@ -168,7 +170,7 @@ impl TestedRule {
     }
 }
 
-/// The same where the mix reserves nothing.
+/// Replaces the results of the mix by those of `Uncommitted`, for where the mix reserves nothing.
 pub(super) fn planned_uncommitted(mut tested: Vec<TestedRule>) -> Vec<TestedRule> {
     let free = tested.iter().find(|tested| tested.rule == FleetRule::Uncommitted).cloned();
     if let (Some(free), Some(mix)) = (free, tested.iter_mut().find(|tested| tested.rule == FleetRule::Mix)) {
@@ -186,7 +188,7 @@ pub fn seen(
     options: &SupplyOptions,
 ) -> Option<PoolSupply> {
     let options = SupplyOptions { buy: rule == FleetRule::Buying, ..*options };
-    let supply = PoolSupply::of(offers, offers.pools.get(pool)?, demand, &options);
+    let supply = PoolSupply::new(offers, offers.pools.get(pool)?, demand, &options);
     Some(if rule.takes_spot() { supply } else { supply.without_spot() })
 }
 
@@ -207,7 +209,7 @@ fn tested(
     options: &SupplyOptions,
 ) -> TestedRule {
     let (windows, blocks) = (hours(&split.after), blocks(&split.after));
-    let mut found = TestedRule {
+    let mut result = TestedRule {
         rule,
         counts: Vec::new(),
         windows: vec![Spent::default(); windows.len()],
@@ -228,11 +230,11 @@ fn tested(
                 spent.add(&bill(&now, after.hours.get(stretch.clone()).unwrap_or(&[]), &counts));
             }
         };
-        add(&mut found.windows, &windows);
-        add(&mut found.blocks, &blocks);
-        found.counts.push(counts);
+        add(&mut result.windows, &windows);
+        add(&mut result.blocks, &blocks);
+        result.counts.push(counts);
     }
-    found
+    result
 }
 
 #[cfg(test)]
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let supply = simple(1.0, 2.5, None);
-        let needs = [1.0, 3.0].map(|total| HourDemand::of(total, total));
+        let needs = [1.0, 3.0].map(|total| HourDemand::new(total, total));
         let spent = bill(&supply, &needs, &[1]);
         assert_eq!((spent.committed, spent.on_demand, spent.cost()), (2.0, 5.0, 7.0));
         assert_eq!((spent.committed_gpu_h, spent.committed_room_gpu_h, spent.on_demand_gpu_h), (2.0, 2.0, 2.0));
@@ -268,11 +270,11 @@ mod tests {
     fn one_job_of_one_gpu_pays_whole_instances() {
         let run = |offers: &str| {
             let trace = trace(&[(0, 0, 9 * 24 * 60, 1.0)]);
-            let facts = JobFacts::of(&trace);
+            let facts = JobFacts::new(&trace);
             let offers = Offers::parse("o.toml", offers).unwrap();
-            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
-            let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
-            let tested = test(&jobs, &KnownOffers::of(offers), &split, &OPTIONS);
+            let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+            let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+            let tested = test(&jobs, &KnownOffers::new(offers), &split, &OPTIONS);
             let cost = |rule: FleetRule| tested.iter().find(|of| of.rule == rule).unwrap().spent().cost();
             (cost(FleetRule::OnDemand), cost(FleetRule::Mix))
         };
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn what_spot_does_later_changes_nothing_before() {
         let known = |late: [f64; 4]| {
-            let mut known = KnownOffers::of(Offers::parse("o.toml", OFFERS).unwrap());
+            let mut known = KnownOffers::new(Offers::parse("o.toml", OFFERS).unwrap());
             known.learn(0, &[&[2.0, 1.0, 0.0, 2.0], &late[..]].concat(), 600.0);
             known
         };
@@ -304,11 +306,11 @@ mod tests {
 
     fn rules_with(drawn: &Drawn, offers: &str) -> Vec<TestedRule> {
         let trace = nine_days(drawn);
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let offers = Offers::parse("o.toml", offers).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
-        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
-        let known = KnownOffers::of(offers);
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+        let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let known = KnownOffers::new(offers);
         test(&jobs, &known, &split, &OPTIONS)
     }
 

@@ -21,13 +21,13 @@ pub enum FleetRule {
     OnDemand,
     /// Nothing committed; on spot what may run there.
     Uncommitted,
-    /// As much reserved as was needed at the peak.
+    /// Reserves as much as was needed at the peak.
     Peak,
-    /// As much reserved as was needed on average.
+    /// Reserves as much as was needed on average.
     Mean,
     /// The newsvendor's number reserved.
     Newsvendor,
-    /// The same, with spot for the rest.
+    /// The newsvendor's number reserved, with spot for the rest.
     NewsvendorSpot,
     /// What the search chooses.
     Mix,
@@ -51,7 +51,7 @@ impl FleetRule {
         Self::Hindsight,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::OnDemand => "all on demand",
@@ -66,7 +66,7 @@ impl FleetRule {
         }
     }
 
-    /// The same where no other rule stands beside it.
+    /// Name of the rule where no other rule stands beside it.
     pub fn alone_in_words(self) -> &'static str {
         match self {
             Self::NewsvendorSpot => "newsvendor on the earlier part, and spot where jobs may",
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let supply = simple(1.0, 2.5, None);
-        let needs = [2.0, 4.0, 6.0].map(|total| HourDemand::of(total, total));
+        let needs = [2.0, 4.0, 6.0].map(|total| HourDemand::new(total, total));
         let levels = levels(&supply, needs);
         let chosen = |rule: FleetRule| choose(rule, &supply, &levels)[0];
         let all = [FleetRule::OnDemand, FleetRule::Peak, FleetRule::Mean, FleetRule::Newsvendor, FleetRule::Mix];
@@ -129,7 +129,7 @@ mod tests {
         let mut supply = simple(1.0, 2.0, None);
         let four = crate::market::supply::Rental { gpus: 4.0, per_gpu_h: 1.125, ..supply.on_demand[0].clone() };
         supply.on_demand.push(four);
-        let levels = levels(&supply, [HourDemand::of(4.0, 4.0)]);
+        let levels = levels(&supply, [HourDemand::new(4.0, 4.0)]);
         for rule in [FleetRule::Newsvendor, FleetRule::Mix] {
             assert_eq!(choose(rule, &supply, &levels), [4], "{rule:?}");
         }
@@ -139,7 +139,7 @@ mod tests {
     fn limits_hold() {
         let mut supply = simple(1.0, 2.5, None);
         supply.commitments[0].limit = Some(3);
-        let levels = levels(&supply, [HourDemand::of(6.0, 6.0)]);
+        let levels = levels(&supply, [HourDemand::new(6.0, 6.0)]);
         for rule in [FleetRule::Peak, FleetRule::Newsvendor, FleetRule::Mix] {
             assert_eq!(choose(rule, &supply, &levels), [3]);
         }

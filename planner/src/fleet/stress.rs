@@ -19,7 +19,7 @@ use crate::market::supply::{PoolSupply, SpotState};
 pub struct ServedPool<'a> {
     /// What serves it.
     pub supply: &'a PoolSupply,
-    /// What it needs, hour by hour.
+    /// Need, hour by hour.
     pub hours: &'a [HourDemand],
     /// Commitments.
     pub counts: &'a [u32],
@@ -27,7 +27,7 @@ pub struct ServedPool<'a> {
     pub lost_h: Vec<f64>,
 }
 
-/// What the loss of a zone does.
+/// Effect of the loss of a zone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ZoneLoss {
     /// The zone; none where offers name none.
@@ -81,20 +81,20 @@ fn worst(pools: &[ServedPool<'_>], zone: Option<&str>, hours: u32, name: &dyn Fn
     let total = |from: usize| sum(from, |hour| hour.extra) + losses.get(from).map_or(0.0, |hour| hour.again);
     // What waits comes first: it is worse than what costs.
     let key = |from: usize| (sum(from, |hour| hour.waiting), total(from));
-    let found = (0..count).max_by(|a, b| {
+    let result = (0..count).max_by(|a, b| {
         let (one, two) = (key(*a), key(*b));
         one.0.total_cmp(&two.0).then(one.1.total_cmp(&two.1)).then(b.cmp(a))
     })?;
-    let at = losses.get(found)?;
+    let at = losses.get(result)?;
     Some(ZoneLoss {
         zone: zone.map(str::to_owned),
         hours,
-        from: name(found),
+        from: name(result),
         gpus: at.gpus,
-        moved_gpu_hours: sum(found, |hour| hour.gpus) - sum(found, |hour| hour.waiting),
+        moved_gpu_hours: sum(result, |hour| hour.gpus) - sum(result, |hour| hour.waiting),
         lost_gpu_hours: at.lost,
-        waiting_gpu_hours: sum(found, |hour| hour.waiting),
-        extra_cost: total(found),
+        waiting_gpu_hours: sum(result, |hour| hour.waiting),
+        extra_cost: total(result),
     })
 }
 
@@ -106,7 +106,7 @@ fn add(pool: &ServedPool<'_>, zone: Option<&str>, losses: &mut [HourLoss]) {
     let states = vec![state(vec![1.0; spot]), state((0..spot).map(|at| f64::from(!of_zone(at))).collect())];
     let (full, gone) = (0, 1);
     let supply = PoolSupply { states, ..pool.supply.clone() };
-    let rents = HourRents::of(&supply, HourDemand::most(pool.hours));
+    let rents = HourRents::new(&supply, HourDemand::most(pool.hours));
     let room = pool.supply.committed_gpus(pool.counts);
     let again = pool.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
     for (need, loss) in pool.hours.iter().zip(losses) {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let mut supply = simple(2.0, 3.0, Some((1.0, 1.0)));
-        let need = |total: f64| HourDemand::of(0.0, total);
+        let need = |total: f64| HourDemand::new(0.0, total);
         let hours = [need(2.0), need(8.0), need(8.0), need(1.0)];
         let told = |supply: &PoolSupply| {
             let pool = ServedPool { supply, hours: &hours, counts: &[0], lost_h: vec![1.0 + 1.0 / 6.0] };

@@ -26,7 +26,7 @@ pub(super) struct HourPrices {
 
 impl HourPrices {
     /// Where a kg of carbon costs so much more, for these hours. O(168 × offers + hours).
-    pub(super) fn of(supply: &PoolSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
+    pub(super) fn new(supply: &PoolSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
         let mut often: BTreeMap<Option<usize>, f64> = BTreeMap::new();
         hours.iter().for_each(|hour| *often.entry(hour.of_week).or_default() += 1.0);
         let mut over_all = supply.clone();
@@ -35,10 +35,10 @@ impl HourPrices {
             of.kg_per_h *= factors / (hours.len().max(1) as f64);
         }
         let (mut classes, mut of_hour) = (Vec::new(), BTreeMap::new());
-        let mut found: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
+        let mut result: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
         for hour in often.into_keys() {
             let rentals = supply.on_demand.iter().chain(&supply.spot);
-            let class = *found.entry(rentals.map(|of| of.by_hour.at(hour).to_bits()).collect()).or_insert_with(|| {
+            let class = *result.entry(rentals.map(|of| of.by_hour.at(hour).to_bits()).collect()).or_insert_with(|| {
                 classes.push(supply.in_hour(hour).with_carbon_price(per_kg));
                 classes.len() - 1
             });
@@ -54,29 +54,30 @@ impl HourPrices {
 }
 
 impl PoolSupply {
-    /// The same where a kg of carbon costs so much more.
+    /// Returns the supply at a carbon price of so much more a kg.
     #[must_use]
     pub fn with_carbon_price(&self, per_kg: f64) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.per_h += per_kg * of.kg_per_h);
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.per_gpu_h += per_kg * of.kg_per_gpu_h);
-        found
+        let mut result = self.clone();
+        result.commitments.iter_mut().for_each(|of| of.per_h += per_kg * of.kg_per_h);
+        result.on_demand.iter_mut().chain(&mut result.spot).for_each(|of| of.per_gpu_h += per_kg * of.kg_per_gpu_h);
+        result
     }
 
-    /// The same with grids that emit their mean at all times.
+    /// Returns the supply with grids that emit their mean at all times.
     #[must_use]
     pub(super) fn at_mean(&self) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.by_hour = WeekShape::default());
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.by_hour = WeekShape::default());
-        found
+        let mut result = self.clone();
+        result.commitments.iter_mut().for_each(|of| of.by_hour = WeekShape::default());
+        result.on_demand.iter_mut().chain(&mut result.spot).for_each(|of| of.by_hour = WeekShape::default());
+        result
     }
 
-    /// The same with what is rented in an hour of the week, by what it emits then in place of the mean.
+    /// Returns the supply with the emissions of an hour of the week in place of the mean, for what
+    /// is rented.
     fn in_hour(&self, of_week: Option<usize>) -> Self {
-        let mut found = self.clone();
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.kg_per_gpu_h *= of.by_hour.at(of_week));
-        found
+        let mut result = self.clone();
+        result.on_demand.iter_mut().chain(&mut result.spot).for_each(|of| of.kg_per_gpu_h *= of.by_hour.at(of_week));
+        result
     }
 }
 
@@ -94,23 +95,23 @@ mod tests {
         (supply.on_demand[0].kg_per_gpu_h, supply.commitments[0].kg_per_h) = (0.4, 0.4);
         let hours: Vec<HourDemand> = [Some(0), Some(1), Some(2), Some(1), None]
             .into_iter()
-            .map(|of_week| HourDemand { of_week, ..HourDemand::of(1.0, 1.0) })
+            .map(|of_week| HourDemand { of_week, ..HourDemand::new(1.0, 1.0) })
             .collect();
-        let flat = HourPrices::of(&supply, 10.0, &hours);
+        let flat = HourPrices::new(&supply, 10.0, &hours);
         assert_eq!(
             (flat.classes.len(), &flat.classes[0], &flat.over_all),
             (1, &flat.over_all, &supply.with_carbon_price(10.0))
         );
         let mut factors = [1.0; WEEK_HOURS];
         (factors[0], factors[1]) = (0.5, 1.5);
-        let shape = WeekShape::of(&factors);
+        let shape = WeekShape::new(&factors);
         (supply.on_demand[0].by_hour, supply.commitments[0].by_hour) = (shape.clone(), shape);
-        let found = HourPrices::of(&supply, 10.0, &hours);
+        let result = HourPrices::new(&supply, 10.0, &hours);
         // An hour whose factor is 1 is as one that nobody knows the time of.
-        assert_eq!(found.classes.len(), 3);
-        let per_gpu_h = |hour: &HourDemand| found.classes[found.class(hour)].on_demand[0].per_gpu_h;
+        assert_eq!(result.classes.len(), 3);
+        let per_gpu_h = |hour: &HourDemand| result.classes[result.class(hour)].on_demand[0].per_gpu_h;
         assert_eq!(hours.iter().map(per_gpu_h).collect::<Vec<_>>(), [4.0, 8.0, 6.0, 8.0, 6.0]);
         // Over these hours a commitment emits 0.4 × (0.5 + 1.5 + 1 + 1.5 + 1) / 5 = 0.44 an hour.
-        assert!((found.over_all.commitments[0].per_h - 5.4).abs() < 1e-9);
+        assert!((result.over_all.commitments[0].per_h - 5.4).abs() < 1e-9);
     }
 }

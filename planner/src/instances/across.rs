@@ -42,7 +42,7 @@ impl AcrossRule {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::AllKnown, Self::AsOnOne, Self::OneInstance];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::AllKnown => "as measured across machines (the plan)",
@@ -52,16 +52,16 @@ impl AcrossRule {
     }
 }
 
-/// What came of a rule.
+/// Score of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct AcrossScore {
     /// The rule.
     pub rule: AcrossRule,
     /// Cases that something keeps.
     pub cases: u64,
-    /// In how many it found no way.
+    /// Cases in which it found no way.
     pub found_none: u64,
-    /// In how many it found one that took longer than the deadline.
+    /// Cases in which its way took longer than the deadline.
     pub missed: u64,
     /// Ways on several instances.
     pub on_several: u64,
@@ -146,7 +146,7 @@ mod tests {
         let mut four = rate("v", "a", 4, 36.0);
         four.apart_steps_per_s = Some(12.0);
         let rates = [rate("v", "a", 1, 10.0), four];
-        let table = ScalingTable::of(&rates);
+        let table = ScalingTable::new(&rates);
         let text = "[[instance]]\nname = \"one\"\ngpu = \"V\"\ngpus = 1\non_demand = 3.0\n\
                     [[instance]]\nname = \"four\"\ngpu = \"V\"\ngpus = 4\non_demand = 20.0\n";
         let offers = Offers::parse("o.toml", text).unwrap();

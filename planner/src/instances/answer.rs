@@ -1,4 +1,5 @@
-//! The answer of `plan instances`: one way for each job, what it costs, what faster would cost, and how well choices by forecasts do.
+//! The answer of `plan rent instances`: one way for each job, what it costs, what faster would
+//! cost, and how well choices by forecasts do.
 //!
 //! Beside the plan stand, for the same jobs: each job on what costs least an hour and keeps its deadline, which is how machines are often picked, and each job as fast as it can be. What is advised saves at least 5 % of the former.
 //!
@@ -25,18 +26,18 @@ use crate::plan::recommendation::WORTH;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-instances/1";
+pub const SCHEMA: &str = "plan-rent-instances/1";
 
-/// What is asked.
+/// Request for a plan of instances to rent.
 #[derive(Debug, Clone)]
 pub struct InstancesRequest {
     /// The jobs.
     pub jobs: Vec<RentedJob>,
-    /// What can be rented.
+    /// Offers to rent.
     pub offers: Offers,
     /// How jobs are run and billed.
     pub terms: RentTerms,
-    /// What is to be least.
+    /// Quantity to minimise.
     pub goal: RentGoal,
     /// Most cost of all jobs.
     pub budget: Option<f64>,
@@ -47,13 +48,13 @@ pub struct InstancesRequest {
 pub struct RentWay {
     /// The offer.
     pub instance: String,
-    /// Its instance type as its provider calls it, if the offer tells it.
+    /// Instance type as its provider calls it, if the offer has one.
     pub instance_type: Option<String>,
     /// Whose it is, if the offer or the form of its zone's name tells it.
     pub provider: Option<String>,
-    /// Its GPU type.
+    /// GPU type of the instance.
     pub gpu: String,
-    /// Its zone, if the offer has one.
+    /// Zone of the instance, if the offer has one.
     pub zone: Option<String>,
     /// The way.
     #[serde(flatten)]
@@ -61,7 +62,7 @@ pub struct RentWay {
 }
 
 impl RentWay {
-    fn of(option: &RentOption, offers: &Offers) -> Option<Self> {
+    fn new(option: &RentOption, offers: &Offers) -> Option<Self> {
         let offer = offers.instances.get(option.offer)?;
         let (instance, gpu, zone) = (offer.name.clone(), offer.gpu.clone(), offer.zone.clone());
         let instance_type = offer.instance_type.clone();
@@ -74,10 +75,10 @@ impl RentWay {
 pub struct RentedWay {
     /// The job.
     pub job: String,
-    /// Its type.
+    /// Type of the job.
     #[serde(rename = "type")]
     pub job_type: String,
-    /// Its steps.
+    /// Steps of the job.
     pub steps: f64,
     /// Within which time it must be done, seconds.
     pub deadline_s: Option<f64>,
@@ -89,7 +90,7 @@ pub struct RentedWay {
     pub front: Vec<RentWay>,
 }
 
-/// What all jobs come to.
+/// Totals of all jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RentSum {
     /// Cost.
@@ -103,7 +104,7 @@ pub struct RentSum {
 }
 
 impl RentSum {
-    fn of(ways: &[RentOption], bounds: &RentBounds<'_>) -> Self {
+    fn new(ways: &[RentOption], bounds: &RentBounds<'_>) -> Self {
         Self {
             is_possible: bounds.hold(ways),
             cost: ways.iter().map(|way| way.cost).sum(),
@@ -113,7 +114,7 @@ impl RentSum {
     }
 }
 
-/// What came of it.
+/// Verdict of a plan of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InstancesVerdict {
@@ -136,11 +137,11 @@ pub struct InstancesAnswer {
     pub title: String,
     /// Currency.
     pub currency: String,
-    /// What is least.
+    /// Quantity that is minimised.
     pub goal: RentGoal,
     /// Most cost of all jobs.
     pub budget: Option<f64>,
-    /// What came of it.
+    /// Verdict of the plan.
     pub verdict: InstancesVerdict,
     /// Jobs, in the order in which they were named.
     pub jobs: Vec<RentedWay>,
@@ -148,9 +149,9 @@ pub struct InstancesAnswer {
     pub gap: Option<f64>,
     /// What those with a way come to.
     pub plan: Option<RentSum>,
-    /// The same jobs on what costs least an hour and keeps each deadline, each by itself.
+    /// Total where each job by itself runs on what costs least an hour and keeps its deadline.
     pub least_an_hour: Option<RentSum>,
-    /// The same jobs as fast as they can be, each by itself.
+    /// Total where each job by itself runs as fast as it can.
     pub fastest: Option<RentSum>,
     /// How far forecasts are off, on hidden numbers of GPUs.
     pub scaling: Vec<ScalingScore>,
@@ -159,9 +160,9 @@ pub struct InstancesAnswer {
     /// What taking throughputs of one machine for several costs; none where a job has one instance, or nothing was measured across machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub across: Option<AcrossTest>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
-    /// What to do, in a sentence.
+    /// Recommended action, in a sentence.
     pub action: String,
     /// The recommendation, if the plan saves enough.
     pub recommendation: Option<Recommendation>,
@@ -177,9 +178,9 @@ impl InstancesAnswer {
     ///
     /// # Errors
     /// If no GPU type that is offered was measured, or the solver fails.
-    pub fn of(rates: &[GangRate], title: String, request: &InstancesRequest) -> Result<Self> {
+    pub fn new(rates: &[GangRate], title: String, request: &InstancesRequest) -> Result<Self> {
         let InstancesRequest { jobs, offers, terms, goal, budget } = request;
-        let table = ScalingTable::of(rates);
+        let table = ScalingTable::new(rates);
         if offered_types(&table, offers).is_empty() {
             let measured = table.gpu_types().join(", ");
             return Err(Error::malformed(
@@ -209,14 +210,14 @@ impl InstancesAnswer {
             job_type: job.job_type.clone(),
             steps: job.steps,
             deadline_s: job.deadline_s,
-            way: if ways.is_empty() { None } else { next.next().and_then(|way| RentWay::of(way, offers)) },
+            way: if ways.is_empty() { None } else { next.next().and_then(|way| RentWay::new(way, offers)) },
             fastest_s: *fastest_s,
-            front: front(ways).iter().filter_map(|way| RentWay::of(way, offers)).collect(),
+            front: front(ways).iter().filter_map(|way| RentWay::new(way, offers)).collect(),
         });
         let told: Vec<RentedWay> = told.collect();
         let each = |of: &dyn Fn(&[RentOption]) -> Option<RentOption>| {
             let ways: Option<Vec<RentOption>> = can.iter().map(|ways| of(ways)).collect();
-            ways.filter(|ways| !ways.is_empty()).map(|ways| RentSum::of(&ways, &bounds))
+            ways.filter(|ways| !ways.is_empty()).map(|ways| RentSum::new(&ways, &bounds))
         };
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
@@ -227,7 +228,7 @@ impl InstancesAnswer {
             verdict,
             jobs: told,
             gap,
-            plan: taken.as_ref().map(|ways| RentSum::of(ways, &bounds)),
+            plan: taken.as_ref().map(|ways| RentSum::new(ways, &bounds)),
             least_an_hour: each(&|ways| least_an_hour(ways, offers)),
             fastest: each(&|ways| best(ways, RentGoal::Time)),
             scaling: heldout::scaling_scores(&choices, &hidden),
@@ -266,7 +267,7 @@ impl InstancesAnswer {
             how_much: format!("take {} longer on average", format::duration(longer)),
         });
         Some(Recommendation {
-            plan: "instances".to_owned(),
+            plan: "rent instances".to_owned(),
             action: self.action.clone(),
             effects: vec![Effect {
                 what: "Cost of the jobs".to_owned(),
@@ -292,14 +293,14 @@ impl InstancesAnswer {
             apply: "Launch each job on the instances of its line; --emit-to writes a list and SkyPilot tasks."
                 .to_owned(),
             command: Some(
-                "tracecast plan instances THROUGHPUTS --prices OFFERS --jobs JOBS --emit-to instances".to_owned(),
+                "tracecast plan rent instances THROUGHPUTS --offers OFFERS --jobs JOBS --emit-to instances".to_owned(),
             ),
             undo: "Nothing is committed to: end the instances.".to_owned(),
         })
     }
 }
 
-/// What is assumed of several instances.
+/// Assumption on several instances.
 fn on_several(table: &ScalingTable, request: &InstancesRequest) -> String {
     let InstancesRequest { jobs, offers, terms, .. } = request;
     let most = terms.most_instances;
@@ -332,7 +333,7 @@ fn on_several(table: &ScalingTable, request: &InstancesRequest) -> String {
     said
 }
 
-/// What was assumed.
+/// Assumptions.
 fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> Vec<String> {
     let InstancesRequest { offers, terms, .. } = request;
     let mut notes = vec![
@@ -353,7 +354,7 @@ fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> V
         "All jobs run at the same time, so each limit of an offer is shared among them.".to_owned(),
     ];
     if terms.spot {
-        notes.push("Spot is for jobs without a deadline. Its times and costs are means over interruptions; `plan cloud` guarantees deadlines on spot. Several instances are taken to be there or away together, and each to be interrupted by itself.".to_owned());
+        notes.push("Spot is for jobs without a deadline. Its times and costs are means over interruptions; `plan rent job` guarantees deadlines on spot. Several instances are taken to be there or away together, and each to be interrupted by itself.".to_owned());
     }
     let offered = offered_types(table, offers);
     let missing = table.gpu_types().iter().map(String::as_str).filter(|gpu| !offered.contains(gpu));
@@ -371,7 +372,8 @@ fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> V
         notes.push(format!("Offers of {} are left aside: no throughput is known there.", unknown.join(", ")));
     }
     if !offers.owned.is_empty() || offers.instances.iter().any(|offer| !offer.reserved.is_empty()) {
-        notes.push("Commitments and nodes to buy are left aside: `plan fleet` weighs them over months.".to_owned());
+        notes
+            .push("Commitments and nodes to buy are left aside: `plan rent fleet` weighs them over months.".to_owned());
     }
     notes
 }
@@ -389,7 +391,7 @@ mod tests {
 
     fn answer(jobs: Vec<RentedJob>, goal: RentGoal, budget: Option<f64>) -> InstancesAnswer {
         let request = InstancesRequest { jobs, offers: offers(), terms: TERMS, goal, budget };
-        InstancesAnswer::of(&rates(), "test".to_owned(), &request).unwrap()
+        InstancesAnswer::new(&rates(), "test".to_owned(), &request).unwrap()
     }
 
     #[test]
@@ -414,7 +416,7 @@ mod tests {
 
     #[test]
     fn several_jobs_share_limits_and_a_budget() {
-        // Of the instances with eight there are two.
+        // There are two instances with eight.
         let three = vec![job(1e6, Some(24.0)), job(1e6, Some(24.0)), job(1e6, Some(24.0))];
         assert_eq!(answer(three.clone(), RentGoal::Cost, None).verdict, InstancesVerdict::NotWithinLimits);
         let mixed = answer(vec![job(1e6, Some(24.0)), job(1e6, Some(1.0))], RentGoal::Cost, None);
@@ -436,7 +438,7 @@ mod tests {
             goal: RentGoal::Cost,
             budget: None,
         };
-        let told = InstancesAnswer::of(&[rate("h100", "a", 1, 1.0)], String::new(), &request).unwrap_err().to_string();
+        let told = InstancesAnswer::new(&[rate("h100", "a", 1, 1.0)], String::new(), &request).unwrap_err().to_string();
         assert!(told.contains("the throughputs are of h100"), "{told}");
     }
 }

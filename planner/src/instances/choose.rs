@@ -27,7 +27,7 @@ use crate::plan::programme::solved_if_possible;
 const CORE: usize = 16;
 const MOST_CORE: usize = 64;
 
-/// What is to be least.
+/// Quantity to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RentGoal {
@@ -162,8 +162,8 @@ fn programme(jobs: &[&Vec<RentOption>], goal: RentGoal, left: &Left, whole: bool
         rows.push(constraint!(sum(&|option| option.cost / cost_scale) <= budget / cost_scale));
     }
     let least = sum(&|option| goal.of(option) / goal_scale);
-    let Some(found) = solved_if_possible(vars.minimise(least), rows, "instances")? else { return Ok(None) };
-    Ok(Some(ways.iter().map(|options| options.iter().map(|(_, var)| found.value(*var)).collect()).collect()))
+    let Some(result) = solved_if_possible(vars.minimise(least), rows, "instances")? else { return Ok(None) };
+    Ok(Some(ways.iter().map(|options| options.iter().map(|(_, var)| result.value(*var)).collect()).collect()))
 }
 
 /// The way with the greatest share.
@@ -209,8 +209,8 @@ pub fn choose(jobs: &[Vec<RentOption>], goal: RentGoal, bounds: &RentBounds<'_>)
         let held: Vec<RentOption> =
             ways.iter().enumerate().filter(|(at, _)| !is_open(*at)).filter_map(|(_, way)| *way).collect();
         let some: Vec<&Vec<RentOption>> = open.iter().filter_map(|at| kept.get(*at)).collect();
-        if let Some(found) = programme(&some, goal, &Left::of(bounds, &held), true)? {
-            for (at, (options, shares)) in open.iter().zip(some.iter().zip(&found)) {
+        if let Some(result) = programme(&some, goal, &Left::of(bounds, &held), true)? {
+            for (at, (options, shares)) in open.iter().zip(some.iter().zip(&result)) {
                 if let Some(way) = ways.get_mut(*at) {
                     *way = greatest(options, shares);
                 }
@@ -260,7 +260,7 @@ mod tests {
         let budget = |budget| {
             choose(&jobs, RentGoal::Time, &RentBounds { offers: &offers, budget: Some(budget) })
                 .unwrap()
-                .map(|found| found.ways)
+                .map(|result| result.ways)
         };
         assert_eq!(budget(25.0).unwrap().iter().map(|way| way.time_s).collect::<Vec<_>>(), [8.0, 2.0]);
         assert_eq!(budget(30.0).unwrap().iter().map(|way| way.time_s).collect::<Vec<_>>(), [5.0, 2.0]);
@@ -274,11 +274,11 @@ mod tests {
             (1..=300).map(|at| vec![way(0, 1, 400.0, 10.0), way(0, 2, 400.0 - f64::from(at), 20.0)]).collect();
         let offers = offers();
         let bounds = RentBounds { offers: &offers, budget: Some(4_005.0) };
-        let found = choose(&jobs, RentGoal::Time, &bounds).unwrap().unwrap();
-        let faster: Vec<bool> = found.ways.iter().map(|way| way.instances == 2).collect();
+        let result = choose(&jobs, RentGoal::Time, &bounds).unwrap().unwrap();
+        let faster: Vec<bool> = result.ways.iter().map(|way| way.instances == 2).collect();
         assert!(faster[..200].iter().all(|faster| !faster) && faster[200..].iter().all(|faster| *faster));
         // In shares the 201st would be half faster: 100 of 94,950 hours.
-        assert!((found.gap - 100.0 / 94_950.0).abs() < 1e-6, "{}", found.gap);
+        assert!((result.gap - 100.0 / 94_950.0).abs() < 1e-6, "{}", result.gap);
         assert_eq!(
             choose(&jobs, RentGoal::Time, &RentBounds { offers: &offers, budget: Some(2_999.0) }).unwrap(),
             None
@@ -306,11 +306,11 @@ mod tests {
             }
             let worth = |taken: &[RentOption]| taken.iter().map(|way| goal.of(way)).sum::<f64>();
             let least = all.iter().filter(|taken| bounds.hold(taken)).map(|taken| worth(taken)).reduce(f64::min);
-            let found = choose(&jobs, goal, &bounds).unwrap();
-            prop_assert_eq!(found.is_some(), least.is_some());
-            if let (Some(RentChoice { ways: found, gap }), Some(least)) = (found, least) {
-                prop_assert!(bounds.hold(&found) && gap == 0.0);
-                prop_assert!((worth(&found) - least).abs() < 1e-6, "{} {}", worth(&found), least);
+            let result = choose(&jobs, goal, &bounds).unwrap();
+            prop_assert_eq!(result.is_some(), least.is_some());
+            if let (Some(RentChoice { ways: result, gap }), Some(least)) = (result, least) {
+                prop_assert!(bounds.hold(&result) && gap == 0.0);
+                prop_assert!((worth(&result) - least).abs() < 1e-6, "{} {}", worth(&result), least);
             }
         }
     }

@@ -66,7 +66,7 @@ pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
 /// # Errors
 /// If two jobs have names that cannot be told apart in file names.
 pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
-    let mut found: Vec<Emitted> = Vec::new();
+    let mut result: Vec<Emitted> = Vec::new();
     let with_way = || answer.jobs.iter().filter_map(|job| Some((job, job.way.as_ref()?)));
     for ((job, way), name) in with_way().zip(task_names(with_way().map(|(job, _)| job.job.as_str()))?) {
         let what = format!(
@@ -101,7 +101,7 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             "resources": resources,
             "run": format!("# Put your command here. It uses {}.\n", format::counted(u64::from(way.option.gpus), "GPU", "GPUs")),
         });
-        found.push(task(&name, &what, document));
+        result.push(task(&name, &what, document));
     }
-    Ok(found)
+    Ok(result)
 }

@@ -40,7 +40,7 @@ pub(super) const DEADLINES: [Option<f64>; 4] = [None, Some(4.0), Some(2.0), Some
 pub enum RentRule {
     /// The cheapest by forecasts, with a margin for deadlines: the plan with forecasts.
     WithMargin,
-    /// The same without the margin.
+    /// The cheapest by forecasts, without a margin.
     NoMargin,
     /// By forecasts in proportion, without a margin.
     InProportion,
@@ -66,7 +66,7 @@ impl RentRule {
         Self::AllKnown,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::WithMargin => "cheapest, forecasts with a margin",
@@ -80,7 +80,7 @@ impl RentRule {
     }
 }
 
-/// What came of a rule.
+/// Score of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RentRuleScore {
     /// The rule.
@@ -89,11 +89,11 @@ pub struct RentRuleScore {
     pub cases: u64,
     /// Cases in which it found no way.
     pub found_none: u64,
-    /// Of those with a deadline in which it found a way: in how many that took longer.
+    /// Cases with a deadline in which its way took longer than that.
     pub missed: u64,
     /// Mean cost over that of all known, of the cases in which it kept the deadline, and so did measured numbers alone; none without such a case.
     pub cost_over_known: Option<f64>,
-    /// The same of measured numbers alone in the same cases.
+    /// Mean cost of measured numbers alone over that of all known, in these cases.
     pub measured_only_there: Option<f64>,
 }
 
@@ -123,13 +123,13 @@ pub struct ScalingScore {
 
 /// How far forecasts of hidden rates are off, by each way and by what is chosen.
 pub fn scaling_scores(choices: &ScalingChoices, hidden: &[HiddenRate]) -> Vec<ScalingScore> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for basis in [RateBasis::Inside, RateBasis::Beyond] {
         let such: Vec<&HiddenRate> = hidden.iter().filter(|rate| rate.basis == basis).collect();
         let off = |rate: &HiddenRate, model: ScalingModel| (rate.error(model).exp() - 1.0).abs();
         let mut add = |model: Option<ScalingModel>, errors: Vec<f64>, margin_kept: Option<f64>| {
             if let Some(mean_error) = sum::mean(&errors) {
-                found.push(ScalingScore { model, basis, hidden: errors.len() as u64, mean_error, margin_kept });
+                result.push(ScalingScore { model, basis, hidden: errors.len() as u64, mean_error, margin_kept });
             }
         };
         let choices: Vec<ScalingChoice> = such.iter().map(|rate| choices.of(&rate.job)).collect();
@@ -143,7 +143,7 @@ pub fn scaling_scores(choices: &ScalingChoices, hidden: &[HiddenRate]) -> Vec<Sc
             add(Some(model), such.iter().map(|rate| off(rate, model)).collect(), None);
         }
     }
-    found
+    result
 }
 
 /// A case: what a family's rules may know, and the job.
@@ -284,7 +284,7 @@ mod tests {
 
     fn scores(rates: &[(&str, &str, u32, f64)]) -> Vec<RentRuleScore> {
         let rates: Vec<_> = rates.iter().map(|(gpu, job, gpus, speed)| rate(gpu, job, *gpus, *speed)).collect();
-        let table = ScalingTable::of(&rates);
+        let table = ScalingTable::new(&rates);
         test(&table, &table.choices(&table.hidden()), &offers(), &TERMS).map_or_else(Vec::new, |test| test.rules)
     }
 
@@ -295,13 +295,13 @@ mod tests {
     #[test]
     fn by_hand() {
         // One job type, measured on 1, 4 and 8 GPUs; only 4 is hidden. Eight make 40 steps a second, which is a day. Offers: one GPU at 3 an hour, eight at 24.
-        let found = scores(&[("v", "a", 1, 10.0), ("v", "a", 4, 30.0), ("v", "a", 8, 40.0)]);
+        let result = scores(&[("v", "a", 1, 10.0), ("v", "a", 4, 30.0), ("v", "a", 8, 40.0)]);
         // Without a deadline and within 4 days one GPU: 4 days, 288. Within 2 and 1.2 days eight: a day, 576 (on four GPUs of the eight it would be 1.33 days and 768).
-        let known = of(&found, RentRule::AllKnown);
+        let known = of(&result, RentRule::AllKnown);
         assert_eq!((known.cases, known.found_none, known.missed, known.cost_over_known), (4, 0, 0, Some(1.0)));
-        assert_eq!(of(&found, RentRule::WithMargin), RentRuleScore { rule: RentRule::WithMargin, ..known });
+        assert_eq!(of(&result, RentRule::WithMargin), RentRuleScore { rule: RentRule::WithMargin, ..known });
         // The fastest is always the eight.
-        let fastest = of(&found, RentRule::Fastest).cost_over_known.unwrap();
+        let fastest = of(&result, RentRule::Fastest).cost_over_known.unwrap();
         assert!((fastest - (2.0 + 2.0 + 1.0 + 1.0) / 4.0).abs() < 1e-9, "{fastest}");
         // Nothing was measured on three numbers of GPUs.
         assert!(scores(&[("v", "a", 1, 10.0), ("v", "a", 8, 40.0)]).is_empty());
@@ -314,11 +314,11 @@ mod tests {
         let offers = Offers::parse("o.toml", text).unwrap();
         let rates =
             [("a", 1, 10.0), ("a", 4, 12.0), ("a", 8, 80.0)].map(|(job, gpus, speed)| rate("v", job, gpus, speed));
-        let table = ScalingTable::of(&rates);
-        let found = test(&table, &table.choices(&table.hidden()), &offers, &TERMS).unwrap().rules;
+        let table = ScalingTable::new(&rates);
+        let result = test(&table, &table.choices(&table.hidden()), &offers, &TERMS).unwrap().rules;
         // In proportion four make 40 steps a second, so that two days and four would do; they make 12, and take 6.7 days.
-        assert_eq!(of(&found, RentRule::InProportion).missed, 2);
+        assert_eq!(of(&result, RentRule::InProportion).missed, 2);
         // With the margin of who knows nothing of errors, a half, four days seem enough, and are not.
-        assert_eq!((of(&found, RentRule::WithMargin).missed, of(&found, RentRule::MeasuredOnly).missed), (1, 0));
+        assert_eq!((of(&result, RentRule::WithMargin).missed, of(&result, RentRule::MeasuredOnly).missed), (1, 0));
     }
 }

@@ -21,9 +21,9 @@ const MOST_STEPS: f64 = 1e18;
 /// A job that is to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RentedJob {
-    /// What it is called.
+    /// Name of the job.
     pub name: String,
-    /// Its type.
+    /// Type of the job.
     pub job_type: String,
     /// Steps that it makes.
     pub steps: f64,
@@ -81,7 +81,7 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
     let remedy = "name a file of jobs with the columns job, type and steps, and deadline if there is one";
     sheet.needs(&["job", "type", "steps"], remedy)?;
     sheet.misspelt(&["deadline"])?;
-    let mut found: Vec<RentedJob> = Vec::new();
+    let mut result: Vec<RentedJob> = Vec::new();
     sheet.rows(|row| {
         let written = row.name("type")?;
         let job_type = known_type(table, written).map_err(|remedy| {
@@ -105,19 +105,19 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
             }
         };
         let name = row.name("job")?;
-        if found.iter().any(|other| other.name == name) {
+        if result.iter().any(|other| other.name == name) {
             return Err(row.wrong(format!("`{name}` stands in the file twice"), "give each job a name of its own"));
         }
-        found.push(RentedJob { name: name.to_owned(), job_type, steps, deadline_s });
-        if found.len() > MOST_JOBS {
+        result.push(RentedJob { name: name.to_owned(), job_type, steps, deadline_s });
+        if result.len() > MOST_JOBS {
             return Err(row.wrong(format!("there are more than {MOST_JOBS} jobs"), "take a part of them"));
         }
         Ok(())
     })?;
-    if found.is_empty() {
+    if result.is_empty() {
         return Err(Error::no_jobs(format!("{}: there is no job in it", path.display())));
     }
-    Ok(found)
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -127,15 +127,15 @@ mod tests {
     use super::*;
 
     fn table() -> ScalingTable {
-        ScalingTable::of(&[rate("v", "ResNet-18 (batch size 64)", 1, 4.0), rate("v", "LM", 1, 1.0)])
+        ScalingTable::new(&[rate("v", "ResNet-18 (batch size 64)", 1, 4.0), rate("v", "LM", 1, 1.0)])
     }
 
     #[test]
     fn jobs_are_read_with_their_deadlines() {
         let text = "job,type,steps,deadline,note\na,ResNet-18 (batch size 64),2000000,24h,x\nb,LM,5,,\n";
-        let found = read(Path::new("j.csv"), text, &table(), Some(60.0)).unwrap();
-        assert_eq!((found[0].steps, found[0].deadline_s), (2e6, Some(86_400.0)));
-        assert_eq!((found[1].name.as_str(), found[1].deadline_s), ("b", Some(60.0)));
+        let result = read(Path::new("j.csv"), text, &table(), Some(60.0)).unwrap();
+        assert_eq!((result[0].steps, result[0].deadline_s), (2e6, Some(86_400.0)));
+        assert_eq!((result[1].name.as_str(), result[1].deadline_s), ("b", Some(60.0)));
         assert_eq!(of_text(&table(), "LM=7", None).unwrap().steps, 7.0);
     }
 

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! On spot, `stretch` is what checkpoints, interruptions and restarts make of a run ([`crate::market::overhead`]), with n instances interrupted n times as often, and the time is longer by the share of the time in which spot cannot
-//! be had; that is not paid for. Both are means, so a job with a deadline is not put on spot: `plan cloud` guarantees deadlines there.
+//! be had; that is not paid for. Both are means, so a job with a deadline is not put on spot: `plan
+//! rent job` guarantees deadlines there.
 //!
 //! O(offers × numbers of GPUs). Worked example: 1,000,000 steps at 36 a second on 4 GPUs of an instance with 8 that costs 24 an hour take 7.72 h and cost 185.19: half of the instance is idle.
 
@@ -21,7 +22,7 @@ use crate::market::offers::{InstanceOffer, Offers};
 use crate::market::overhead::stretch;
 use crate::plan::checkpoint::CheckpointCosts;
 
-/// On which terms.
+/// Terms of the rent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RentMarket {
@@ -32,7 +33,7 @@ pub enum RentMarket {
 }
 
 impl RentMarket {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::OnDemand => "on demand",
@@ -40,7 +41,7 @@ impl RentMarket {
         }
     }
 
-    /// What an hour of an instance costs; `None` where it is not sold so.
+    /// Price of an hour of an instance; `None` where it is not sold so.
     pub fn price(self, offer: &InstanceOffer) -> Option<f64> {
         match self {
             Self::OnDemand => offer.on_demand,
@@ -62,7 +63,7 @@ impl RentMarket {
 pub struct RentTerms {
     /// Most instances of one job.
     pub most_instances: u32,
-    /// From the order to the first step, seconds; paid for.
+    /// Time from the order to the first step, seconds; paid for.
     pub start_s: f64,
     /// Billing unit, seconds.
     pub bill_s: f64,
@@ -70,7 +71,7 @@ pub struct RentTerms {
     pub spot: bool,
     /// Whether numbers of GPUs that were not measured may be used.
     pub forecasts: bool,
-    /// What checkpoints and restarts cost on spot.
+    /// Costs of checkpoints and restarts on spot.
     pub costs: CheckpointCosts,
 }
 
@@ -89,11 +90,12 @@ pub struct RentOption {
     pub gpus: u32,
     /// Steps a second.
     pub steps_per_s: f64,
-    /// How that is known.
+    /// How the rate is known.
     pub basis: RateBasis,
     /// Expected time to the end, with the start, seconds.
     pub time_s: f64,
-    /// The same with the margin of forecasts, seconds: what the deadline goes by.
+    /// Expected time to the end with the margin of forecasts, seconds: what is compared with the
+    /// deadline.
     pub safe_s: f64,
     /// Expected cost.
     pub cost: f64,
@@ -117,10 +119,10 @@ pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &Offers, offer: &Insta
 
 /// GPU types that are offered and were measured, as the throughputs name them.
 pub fn offered_types<'t>(table: &'t ScalingTable, offers: &Offers) -> Vec<&'t str> {
-    let mut found: Vec<&str> = offers.instances.iter().filter_map(|offer| gpu_of(table, offers, offer)).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    let mut result: Vec<&str> = offers.instances.iter().filter_map(|offer| gpu_of(table, offers, offer)).collect();
+    result.sort_unstable();
+    result.dedup();
+    result
 }
 
 /// All ways to run a job that keep its deadline, and the least time in which any way would be done; in order of offers and GPUs.
@@ -131,7 +133,7 @@ pub fn options(
     offers: &Offers,
     terms: &RentTerms,
 ) -> (Vec<RentOption>, Option<f64>) {
-    let mut found: Vec<RentOption> = Vec::new();
+    let mut result: Vec<RentOption> = Vec::new();
     for (at, offer) in offers.instances.iter().enumerate() {
         let Some(gpu) = gpu_of(table, offers, offer) else { continue };
         let most = offer.gpus.saturating_mul(terms.most_instances);
@@ -162,7 +164,7 @@ pub fn options(
             if let Some(price) = offer.on_demand {
                 let time_s = terms.start_s + run(rate.steps_per_s);
                 let safe_s = terms.start_s + run(rate.safe_steps_per_s);
-                found.push(of(RentMarket::OnDemand, price, time_s, time_s, safe_s));
+                result.push(of(RentMarket::OnDemand, price, time_s, time_s, safe_s));
             }
             if let Some(spot) = offer.spot.as_ref().filter(|_| terms.spot && job.deadline_s.is_none()) {
                 let times = spot.interrupted_every_s.map_or(1.0, |every_s| {
@@ -172,17 +174,18 @@ pub fn options(
                 let paid_s = terms.start_s + run(rate.steps_per_s) * times;
                 let time_s = paid_s / available;
                 if time_s.is_finite() {
-                    found.push(of(RentMarket::Spot, spot.price, time_s, paid_s, time_s));
+                    result.push(of(RentMarket::Spot, spot.price, time_s, paid_s, time_s));
                 }
             }
         }
     }
-    let fastest = found.iter().map(|option| option.safe_s).reduce(f64::min);
-    found.retain(|option| job.deadline_s.is_none_or(|deadline_s| option.safe_s <= deadline_s));
-    (found, fastest)
+    let fastest = result.iter().map(|option| option.safe_s).reduce(f64::min);
+    result.retain(|option| job.deadline_s.is_none_or(|deadline_s| option.safe_s <= deadline_s));
+    (result, fastest)
 }
 
-/// Those of which no other is as fast and as cheap, the cheapest first.
+/// Pareto front of time and cost: options that no other is as fast and as cheap as, the cheapest
+/// first.
 pub fn front(options: &[RentOption]) -> Vec<RentOption> {
     let mut sorted = options.to_vec();
     sorted.sort_by(|a, b| {
@@ -221,7 +224,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::instances) fn table() -> ScalingTable {
-        ScalingTable::of(&[
+        ScalingTable::new(&[
             rate("v", "a", 1, 10.0),
             rate("v", "a", 4, 36.0),
             rate("v", "a", 8, 60.0),
@@ -236,17 +239,18 @@ pub(super) mod tests {
     #[test]
     fn the_worked_example() {
         let choice = ScalingChoice::bare(ScalingModel::Between);
-        let (found, fastest) = options(&job(1e6, None), &table(), &choice, &offers(), &TERMS);
-        let of =
-            |offer: usize, gpus: u32| found.iter().find(|option| option.offer == offer && option.gpus == gpus).unwrap();
+        let (result, fastest) = options(&job(1e6, None), &table(), &choice, &offers(), &TERMS);
+        let of = |offer: usize, gpus: u32| {
+            result.iter().find(|option| option.offer == offer && option.gpus == gpus).unwrap()
+        };
         assert!((of(1, 4).cost - 185.185).abs() < 1e-2 && (of(1, 4).time_s / 3600.0 - 7.716).abs() < 1e-3);
         assert!((of(0, 1).cost - 83.333).abs() < 1e-2 && (of(2, 1).cost - 138.889).abs() < 1e-2);
-        assert_eq!(found.len(), 1 + 3 + 1);
+        assert_eq!(result.len(), 1 + 3 + 1);
         assert!((fastest.unwrap() - 1e6 / 60.0).abs() < 1e-9);
         // Within a day only the eight are fast enough; of the ways there, 8 GPUs are cheaper and faster than 4 and 1.
-        let (found, _) = options(&job(1e6, Some(24.0)), &table(), &choice, &offers(), &TERMS);
-        assert!(found.iter().all(|option| option.offer == 1 && option.gpus > 1));
-        let kept = front(&found);
+        let (result, _) = options(&job(1e6, Some(24.0)), &table(), &choice, &offers(), &TERMS);
+        assert!(result.iter().all(|option| option.offer == 1 && option.gpus > 1));
+        let kept = front(&result);
         assert_eq!((kept.len(), kept[0].gpus), (1, 8));
     }
 
@@ -254,12 +258,12 @@ pub(super) mod tests {
     fn spot_is_slower_where_it_is_away_and_is_no_place_for_a_deadline() {
         let choice = ScalingChoice::bare(ScalingModel::Between);
         let terms = RentTerms { spot: true, ..TERMS };
-        let (found, _) = options(&job(1e6, None), &table(), &choice, &offers(), &terms);
-        let spot = found.iter().find(|option| option.market == RentMarket::Spot && option.gpus == 8).unwrap();
+        let (result, _) = options(&job(1e6, None), &table(), &choice, &offers(), &terms);
+        let spot = result.iter().find(|option| option.market == RentMarket::Spot && option.gpus == 8).unwrap();
         // 16,667 s of work, paid for, in 20,833 s.
         assert!((spot.time_s - 1e6 / 60.0 / 0.8).abs() < 1e-6 && (spot.cost - 8.0 * 16_667.0 / 3600.0).abs() < 1e-9);
-        let (found, _) = options(&job(1e6, Some(100.0)), &table(), &choice, &offers(), &terms);
-        assert!(found.iter().all(|option| option.market == RentMarket::OnDemand));
+        let (result, _) = options(&job(1e6, Some(100.0)), &table(), &choice, &offers(), &terms);
+        assert!(result.iter().all(|option| option.market == RentMarket::OnDemand));
     }
 
     #[test]
@@ -271,11 +275,11 @@ pub(super) mod tests {
 
     #[test]
     fn an_offer_is_of_its_own_gpu_type_before_others_that_it_serves() {
-        let table = ScalingTable::of(&[rate("A100", "a", 1, 10.0), rate("a100-80gb", "a", 1, 20.0)]);
+        let table = ScalingTable::new(&[rate("A100", "a", 1, 10.0), rate("a100-80gb", "a", 1, 20.0)]);
         let text = "[[instance]]\nname = \"one\"\ngpu = \"A100-80GB\"\nalso = [\"A100\"]\ngpus = 1\non_demand = 3.0\n";
         let offers = Offers::parse("o.toml", text).unwrap();
         assert_eq!(gpu_of(&table, &offers, &offers.instances[0]), Some("a100-80gb"));
-        let older = ScalingTable::of(&[rate("A100", "a", 1, 10.0)]);
+        let older = ScalingTable::new(&[rate("A100", "a", 1, 10.0)]);
         assert_eq!(gpu_of(&older, &offers, &offers.instances[0]), Some("A100"));
     }
 }

@@ -34,7 +34,7 @@ const FURTHEST: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScalingModel {
-    /// As many times as fast as there are GPUs, from the nearest measured number.
+    /// In proportion to the number of GPUs, from the nearest measured number.
     Proportional,
     /// A line through the logs of two neighbours.
     Between,
@@ -46,7 +46,7 @@ impl ScalingModel {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Proportional, Self::Between, Self::Share];
 
-    /// Its name.
+    /// Name of the model.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proportional => "proportional",
@@ -109,7 +109,7 @@ fn share(points: &[(u32, f64)]) -> (f64, f64) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateBasis {
-    /// It was measured.
+    /// Measured.
     Measured,
     /// Between two measured numbers.
     Inside,
@@ -120,7 +120,7 @@ pub enum RateBasis {
 }
 
 impl RateBasis {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -141,7 +141,7 @@ impl RateBasis {
 pub struct KnownRate {
     /// Steps a second.
     pub steps_per_s: f64,
-    /// The same with the margin of forecasts: what deadlines go by.
+    /// Steps a second with the margin of forecasts: what is compared with deadlines.
     pub safe_steps_per_s: f64,
     /// How it is known.
     pub basis: RateBasis,
@@ -152,10 +152,10 @@ pub struct KnownRate {
 pub struct ScalingChoices(BTreeMap<String, ScalingChoice>);
 
 impl ScalingChoices {
-    /// That of a job type; of a family that is not known, a line between neighbours without a margin.
+    /// Choice for a job type; for an unknown family, a line between neighbours without a margin.
     pub fn of(&self, job: &str) -> ScalingChoice {
-        let found = self.0.get(family_of_name(job));
-        found.copied().unwrap_or_else(|| ScalingChoice::bare(ScalingModel::Between))
+        let result = self.0.get(family_of_name(job));
+        result.copied().unwrap_or_else(|| ScalingChoice::bare(ScalingModel::Between))
     }
 }
 
@@ -166,7 +166,7 @@ type Measured = BTreeMap<(String, String), Vec<(u32, f64)>>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalingTable {
     measured: Measured,
-    /// The same with each GPU on a machine of its own; 0 where a gang does not run so.
+    /// Rates with each GPU on a separate machine; 0 where a gang does not run so.
     apart: Measured,
     /// GPU types, each once.
     gpu_types: Vec<String>,
@@ -210,13 +210,13 @@ impl ScalingChoice {
         Self { ways: [(model, 1.0); 2] }
     }
 
-    /// The same ways without margins.
+    /// Returns the choice without margins.
     pub fn without_margins(self) -> Self {
         Self { ways: self.ways.map(|(model, _)| (model, 1.0)) }
     }
 
     /// Chosen on hidden rates: those of other families. Where too few of them lie between (or beyond) others, all of them count.
-    pub fn of(hidden: &[&HiddenRate]) -> Self {
+    pub fn new(hidden: &[&HiddenRate]) -> Self {
         let way = |basis: RateBasis| {
             let own: Vec<&HiddenRate> = hidden.iter().filter(|rate| rate.basis == basis).copied().collect();
             let such = if own.len() >= FEWEST { own } else { hidden.to_vec() };
@@ -257,8 +257,8 @@ impl ScalingChoice {
 }
 
 impl ScalingTable {
-    /// Of rates; those of 0 say that nothing runs.
-    pub fn of(rates: &[GangRate]) -> Self {
+    /// Builds the table from rates; a rate of 0 says that nothing runs.
+    pub fn new(rates: &[GangRate]) -> Self {
         let mut measured: Measured = BTreeMap::new();
         for rate in rates.iter().filter(|rate| rate.steps_per_s > 0.0) {
             measured.entry((rate.gpu.clone(), rate.job.clone())).or_default().push((rate.gpus, rate.steps_per_s));
@@ -285,7 +285,7 @@ impl ScalingTable {
         Self { measured, apart, gpu_types }
     }
 
-    /// The same table without what was measured on machines apart.
+    /// Returns the table without what was measured on separate machines.
     pub fn without_apart(&self) -> Self {
         Self { apart: BTreeMap::new(), ..self.clone() }
     }
@@ -312,27 +312,27 @@ impl ScalingTable {
 
     /// The rates of each family of job types, as a table of its own. O(rates).
     pub fn by_family(&self) -> BTreeMap<&str, Self> {
-        let mut found: BTreeMap<&str, (Measured, Measured)> = BTreeMap::new();
+        let mut result: BTreeMap<&str, (Measured, Measured)> = BTreeMap::new();
         for (key, points) in &self.measured {
-            found.entry(family_of_name(&key.1)).or_default().0.insert(key.clone(), points.clone());
+            result.entry(family_of_name(&key.1)).or_default().0.insert(key.clone(), points.clone());
         }
         for (key, points) in &self.apart {
-            found.entry(family_of_name(&key.1)).or_default().1.insert(key.clone(), points.clone());
+            result.entry(family_of_name(&key.1)).or_default().1.insert(key.clone(), points.clone());
         }
-        found.into_iter().map(|(family, (measured, apart))| (family, Self::with(measured, apart))).collect()
+        result.into_iter().map(|(family, (measured, apart))| (family, Self::with(measured, apart))).collect()
     }
 
-    /// The same table with the least and the greatest number of GPUs alone.
+    /// Returns the table with the least and the greatest number of GPUs alone.
     pub fn ends(&self) -> Self {
-        let mut found = self.clone();
-        for (key, points) in &mut found.measured {
+        let mut result = self.clone();
+        for (key, points) in &mut result.measured {
             let ends = [points.first(), points.last()].map(|end| end.map(|end| end.0));
             points.retain(|(gpus, _)| ends.contains(&Some(*gpus)));
-            if let Some(apart) = found.apart.get_mut(key) {
+            if let Some(apart) = result.apart.get_mut(key) {
                 apart.retain(|(gpus, _)| ends.contains(&Some(*gpus)));
             }
         }
-        found
+        result
     }
 
     /// How fast a job type runs on some GPUs of machines that have `each`: on one of these, or [across](Self::across) several.
@@ -350,7 +350,8 @@ impl ScalingTable {
         choice: &ScalingChoice,
     ) -> Option<KnownRate> {
         let within = self.rate(gpu, job, gpus, choice);
-        // Of a job type that was measured apart, numbers that are hidden in a test are as unknown as those that were not measured.
+        // Numbers that a test hides are as unknown as unmeasured ones, for a job type that was
+        // measured apart.
         let Some(apart) = self.apart.get(&(gpu.to_owned(), job.to_owned())) else { return within };
         let (_, measured) = apart.iter().find(|(measured, rate)| *measured == gpus && *rate > 0.0)?;
         let most = within.filter(|rate| !single && rate.basis == RateBasis::Measured);
@@ -375,24 +376,24 @@ impl ScalingTable {
 
     /// Every measured number of GPUs but the least, hidden in turn, where two others are left. O(measured²).
     pub fn hidden(&self) -> Vec<HiddenRate> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for ((gpu, job), points) in self.measured.iter().filter(|(_, points)| points.len() >= 3) {
             for (at, (gpus, steps_per_s)) in points.iter().enumerate().skip(1) {
                 let rest: Vec<(u32, f64)> = points.iter().filter(|(other, _)| other != gpus).copied().collect();
                 let forecasts = ScalingModel::ALL.map(|model| model.rate(&rest, *gpus).unwrap_or(f64::NAN));
                 let basis = if at + 1 == points.len() { RateBasis::Beyond } else { RateBasis::Inside };
                 let (gpu, job) = (gpu.clone(), job.clone());
-                found.push(HiddenRate { gpu, job, gpus: *gpus, basis, steps_per_s: *steps_per_s, forecasts });
+                result.push(HiddenRate { gpu, job, gpus: *gpus, basis, steps_per_s: *steps_per_s, forecasts });
             }
         }
-        found
+        result
     }
 
     /// What is chosen for the job types of each family, on the hidden rates of the others. O(families × hidden rates).
     pub fn choices(&self, hidden: &[HiddenRate]) -> ScalingChoices {
         let of = |family: &str| {
             let others: Vec<&HiddenRate> = hidden.iter().filter(|rate| family_of_name(&rate.job) != family).collect();
-            (family.to_owned(), ScalingChoice::of(&others))
+            (family.to_owned(), ScalingChoice::new(&others))
         };
         let families: BTreeSet<&str> = self.measured.keys().map(|(_, job)| family_of_name(job)).collect();
         ScalingChoices(families.into_iter().map(of).collect())
@@ -421,7 +422,7 @@ pub(super) mod tests {
             apart(8, 60.0, 0.0),
             rate("v", "b", 2, 5.0),
         ];
-        let table = ScalingTable::of(&rates);
+        let table = ScalingTable::new(&rates);
         let choice = ScalingChoice::bare(ScalingModel::Between);
         let of = |job: &str, gpus: u32, single: bool| {
             table.across("v", job, (gpus, single), &choice).map(|rate| (rate.steps_per_s, rate.basis))
@@ -437,7 +438,7 @@ pub(super) mod tests {
         assert_eq!(table.without_apart().across("v", "a", (8, true), &choice).map(|rate| rate.steps_per_s), Some(60.0));
         assert_eq!((table.by_family()["a"].apart("v", "a").len(), table.ends().apart("v", "a").len()), (3, 1));
         // With 2 and 4 hidden nothing is known apart, and one machine does not stand in for several.
-        let few = ScalingTable::of(&[rates[0].clone(), rates[1].clone(), rates[2].clone(), rate("v", "a", 8, 60.0)]);
+        let few = ScalingTable::new(&[rates[0].clone(), rates[1].clone(), rates[2].clone(), rate("v", "a", 8, 60.0)]);
         assert_eq!(few.ends().across("v", "a", (8, true), &choice), None);
     }
 
@@ -463,7 +464,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_measured_is_told_and_what_is_too_far_is_not() {
-        let table = ScalingTable::of(&[rate("v", "a", 2, 4.0), rate("v", "a", 8, 10.0), rate("v", "b", 1, 3.0)]);
+        let table = ScalingTable::new(&[rate("v", "a", 2, 4.0), rate("v", "a", 8, 10.0), rate("v", "b", 1, 3.0)]);
         let choice = ScalingChoice { ways: [(ScalingModel::Between, 0.9), (ScalingModel::Between, 0.8)] };
         let of =
             |job: &str, gpus: u32| table.rate("v", job, gpus, &choice).map(|rate| (rate.basis, rate.safe_steps_per_s));
@@ -485,7 +486,7 @@ pub(super) mod tests {
             rates.push(rate("v", "b (batch 1)", gpus, 1.0 / seconds(gpus)));
             rates.push(rate("v", "b (batch 2)", gpus, 0.5 / seconds(gpus)));
         }
-        let table = ScalingTable::of(&rates);
+        let table = ScalingTable::new(&rates);
         let hidden = table.hidden();
         assert_eq!(hidden.len(), 9);
         let choices = table.choices(&hidden);
@@ -499,12 +500,12 @@ pub(super) mod tests {
         assert_eq!(ends.points("v", "b (batch 2)").iter().map(|point| point.0).collect::<Vec<_>>(), [1, 8]);
     }
 
-    /// Found by a draw: the line through 47 and 49 GPUs, carried on to one, is infinite.
+    /// Regression test: the line through 47 and 49 GPUs, carried on to one, was infinite.
     #[test]
     fn a_steep_line_stays_a_number() {
         for rates in [[6.35, 0.001], [0.001, 6.35]] {
-            let found = ScalingModel::Between.rate(&[(47, rates[0]), (49, rates[1])], 1).unwrap();
-            assert!(found.is_finite() && found > 0.0, "{found}");
+            let result = ScalingModel::Between.rate(&[(47, rates[0]), (49, rates[1])], 1).unwrap();
+            assert!(result.is_finite() && result > 0.0, "{result}");
         }
     }
 
@@ -514,8 +515,8 @@ pub(super) mod tests {
         fn forecasts_are_rates(points in prop::collection::btree_map(1u32..64, 1e-3..1e3f64, 1..6), gpus in 1u32..128) {
             let points: Vec<(u32, f64)> = points.into_iter().collect();
             for model in ScalingModel::ALL {
-                let found = model.rate(&points, gpus).unwrap();
-                prop_assert!(found.is_finite() && found > 0.0, "{model:?} {found}");
+                let result = model.rate(&points, gpus).unwrap();
+                prop_assert!(result.is_finite() && result > 0.0, "{model:?} {result}");
             }
             for (measured, rate) in &points {
                 let met = ScalingModel::Between.rate(&points, *measured).unwrap();

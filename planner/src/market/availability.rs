@@ -29,7 +29,7 @@ const SAME_ROUND_MS: i64 = 60_000;
 /// Spot availability of a zone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpotSeries {
-    /// What it is called: the file without what all files have in common.
+    /// Name: the file without what all files have in common.
     pub name: String,
     /// Zone, if known.
     pub zone: Option<String>,
@@ -61,7 +61,7 @@ pub struct Supply {
 }
 
 impl Supply {
-    /// Of one instance, which can be had or not.
+    /// Supply of one instance, which can be had or not.
     pub fn one(up: &[bool]) -> Self {
         Self { lanes: 1, up: up.iter().map(|up| u32::from(*up)).collect() }
     }
@@ -71,10 +71,20 @@ impl Supply {
         self.up.iter().map(|up| lane < *up as usize).collect()
     }
 
-    /// Of some of its ticks.
+    /// Counts of some of the ticks.
     pub fn within(&self, ticks: std::ops::Range<usize>) -> &[u32] {
         self.up.get(ticks).unwrap_or_default()
     }
+}
+
+/// Zone and instance type, as far as they are known.
+type Label<'t> = (Option<&'t str>, Option<&'t str>);
+
+/// A row of the table of availability.
+struct Sample {
+    ts: Option<i64>,
+    gap_s: Option<f64>,
+    count: Option<f64>,
 }
 
 impl SpotSeries {
@@ -95,45 +105,53 @@ impl SpotSeries {
         }
     }
 
-    /// From a source read on its own. `gap_ms` stands for what the source says between its samples.
+    /// From a source of one zone and instance type. `gap_ms` replaces the time between samples that
+    /// the source gives.
     ///
     /// # Errors
     /// If there is no availability in it, or that of several zones, or samples are not a gap apart.
-    pub fn of(trace: &Trace, name: String, gap_ms: Option<i64>) -> Result<Self> {
-        let table = &trace.availability;
+    pub fn new(trace: &Trace, name: String, gap_ms: Option<i64>) -> Result<Self> {
+        match <[Self; 1]>::try_from(Self::sampled(trace, &name, gap_ms)?) {
+            Ok([only]) => Ok(only),
+            Err(_) => Err(Error::SpotTrace {
+                file: name,
+                found: "it holds several zones".to_owned(),
+                remedy: "name one file for each zone",
+            }),
+        }
+    }
+
+    /// The series of one zone and instance type, without prices. Dated samples count from the
+    /// first.
+    fn from_samples(trace: &Trace, (label, samples): (Label<'_>, &[Sample]), name: String) -> Result<Self> {
         let wrong = |found: String, remedy: &'static str| Error::SpotTrace { file: name.clone(), found, remedy };
-        let gap_s = table.gap_s.iter().flatten().next();
-        let Some(gap_s) = gap_s else {
+        let Some(gap_s) = samples.iter().find_map(|sample| sample.gap_s) else {
             return Err(wrong(
                 "it holds no spot availability".to_owned(),
                 "name SkyPilot traces, {\"metadata\": {\"gap_seconds\": 300}, \"data\": [1, 0, …]}",
             ));
         };
-        let told_ms = (gap_s * 1000.0).round() as i64;
-        if table.gap_s.iter().any(|gap| gap != Some(gap_s)) || told_ms < 1 {
+        let tick_ms = (gap_s * 1000.0).round() as i64;
+        if samples.iter().any(|sample| sample.gap_s != Some(gap_s)) || tick_ms < 1 {
             return Err(wrong(
                 "its samples are not all one gap apart".to_owned(),
                 "name one file for each zone and time",
             ));
         }
-        let first = |label: Option<&str>| label.map(str::to_owned);
-        let (zone, instance) = (first(table.zone.get(0)), first(table.instance.get(0)));
-        let alike = (0..table.ts.len())
-            .all(|row| table.zone.get(row) == zone.as_deref() && table.instance.get(row) == instance.as_deref());
-        if !alike {
-            return Err(wrong("it holds several zones".to_owned(), "name one file for each zone"));
-        }
-        let last_ms = table.ts.iter().flatten().max().unwrap_or(0);
-        if last_ms / told_ms >= MOST_TICKS {
+        let times = || samples.iter().filter_map(|sample| sample.ts);
+        let begins_ms = trace.basis.has_dates().then(|| times().min()).flatten();
+        let origin_ms = begins_ms.unwrap_or(0);
+        let last_ms = times().max().unwrap_or(origin_ms) - origin_ms;
+        if last_ms / tick_ms >= MOST_TICKS {
             return Err(wrong(format!("it has more than {MOST_TICKS} samples"), "cut it into files of a year"));
         }
-        let mut counts = vec![f64::NAN; usize::try_from(last_ms / told_ms).unwrap_or(0) + 1];
+        let mut counts = vec![f64::NAN; usize::try_from(last_ms / tick_ms).unwrap_or(0) + 1];
         let mut twice = false;
-        for (ts, count) in table.ts.iter().zip(table.count.iter()) {
-            let (Some(ts), Some(count)) = (ts, count) else { continue };
+        for sample in samples {
+            let (Some(ts), Some(count)) = (sample.ts, sample.count) else { continue };
             // Samples of gaps that are no whole milliseconds are rounded, to less than half a gap.
-            let tick = usize::try_from((ts as f64 / (gap_s * 1000.0)).round() as i64).unwrap_or(0);
-            if let Some(place) = counts.get_mut(tick) {
+            let tick = ((ts - origin_ms) as f64 / (gap_s * 1000.0)).round() as i64;
+            if let Some(place) = counts.get_mut(usize::try_from(tick).unwrap_or(0)) {
                 twice |= !place.is_nan();
                 *place = count;
             }
@@ -143,29 +161,63 @@ impl SpotSeries {
         }
         let unread = (0..counts.len()).filter(|tick| counts[*tick].is_nan()).collect();
         counts.iter_mut().filter(|count| count.is_nan()).for_each(|count| *count = 0.0);
-        let price = ZonePrice::within(trace, gap_s * 1000.0, counts.len());
         Ok(Self {
-            zone,
-            instance,
-            tick_ms: gap_ms.unwrap_or(told_ms),
+            zone: label.0.map(str::to_owned),
+            instance: label.1.map(str::to_owned),
+            tick_ms,
             counts,
             unread,
-            begins_ms: None,
-            price,
-            list_price: ZonePrice::listed(trace),
+            begins_ms,
+            price: None,
+            list_price: None,
             sources: trace.sources.clone(),
             name,
         })
     }
 
+    /// The series of a table that says how far apart its samples are, one for each zone and
+    /// instance type. A single one has the prices of the source, if these count from its first
+    /// sample as well.
+    fn sampled(trace: &Trace, name: &str, gap_ms: Option<i64>) -> Result<Vec<Self>> {
+        let table = &trace.availability;
+        let mut zones: BTreeMap<Label<'_>, Vec<Sample>> = BTreeMap::new();
+        let columns = table.ts.iter().zip(table.gap_s.iter()).zip(table.count.iter());
+        for (row, ((ts, gap_s), count)) in columns.enumerate() {
+            zones.entry((table.zone.get(row), table.instance.get(row))).or_default().push(Sample { ts, gap_s, count });
+        }
+        let is_only = zones.len() <= 1;
+        if zones.is_empty() {
+            zones.insert((None, None), Vec::new());
+        }
+        let mut all = Vec::with_capacity(zones.len());
+        for (label, samples) in zones {
+            let name = match label {
+                _ if is_only => name.to_owned(),
+                (zone, None) => zone.unwrap_or("zone unknown").to_owned(),
+                (zone, Some(instance)) => format!("{} {instance}", zone.unwrap_or("zone unknown")),
+            };
+            let mut series = Self::from_samples(trace, (label, &samples), name)?;
+            if is_only {
+                let gap_s = samples.iter().find_map(|sample| sample.gap_s).unwrap_or_default();
+                let counted = series.begins_ms.is_none();
+                series.price = counted.then(|| ZonePrice::within(trace, gap_s * 1000.0, series.counts.len())).flatten();
+                series.list_price = ZonePrice::listed(trace);
+            }
+            series.tick_ms = gap_ms.unwrap_or(series.tick_ms);
+            all.push(series);
+        }
+        Ok(all)
+    }
+
     /// All series of a source read on its own: one called `name`, or one for each zone and instance type of a log, called after them. Failures of which the log names no zone, and instances that never were and are of unknown type, are in none.
     ///
     /// # Errors
-    /// As [`SpotSeries::of`], or if a log has hardly a round, or more of them than a trace may have.
+    /// Errors of [`SpotSeries::new`], or if a log has hardly a round, or more of them than a trace may
+    /// have.
     pub fn all(trace: &Trace, name: &str, gap_ms: Option<i64>) -> Result<Vec<Self>> {
         let table = &trace.availability;
         if table.ts.iter().next().is_none() || table.gap_s.iter().any(|gap| gap.is_some()) {
-            return Ok(vec![Self::of(trace, name.to_owned(), gap_ms)?]);
+            return Self::sampled(trace, name, gap_ms);
         }
         let wrong = |found: String, remedy: &'static str| Error::SpotTrace { file: name.to_owned(), found, remedy };
         let mut logs: BTreeMap<(&str, &str), Vec<(i64, f64)>> = BTreeMap::new();
@@ -183,8 +235,8 @@ impl SpotSeries {
         let mut gaps: Vec<i64> = logs.values().flat_map(apart).collect();
         let first = logs.values().filter_map(|samples| samples.first()).map(|(ts, _)| *ts).min();
         let (Some(mostly_ms), Some(begins_ms)) = (rank::upper(&mut gaps, 0.5), first) else {
-            let found = "it holds hardly a round in which spot availability was asked for".to_owned();
-            return Err(wrong(found, "name a log of several rounds"));
+            let why = "it holds hardly a round in which spot availability was asked for".to_owned();
+            return Err(wrong(why, "name a log of several rounds"));
         };
         let tick_ms = gap_ms.unwrap_or(mostly_ms / 1000 * 1000).max(1);
         let last = logs.values().filter_map(|samples| samples.last()).map(|(ts, _)| *ts).max().unwrap_or(begins_ms);
@@ -244,7 +296,9 @@ impl SpotSeries {
         }
     }
 
-    /// As what models of spot learn from, if its first sample was taken at `begins_ms` and the source does not say when. A tick that could not be read is unknown there.
+    /// Returns the series as the record that models of spot learn from, if its first sample was
+    /// taken at `begins_ms` and the source does not say when. A tick that could not be read is
+    /// unknown there.
     pub fn record(&self, begins_ms: Option<i64>) -> SpotRecord {
         let mut counts: Vec<Option<u32>> = self.counts.iter().map(|count| Some(count.max(0.0) as u32)).collect();
         for tick in &self.unread {
@@ -259,13 +313,14 @@ impl SpotSeries {
         }
     }
 
-    /// Its length, milliseconds.
+    /// Length of the series, milliseconds.
     pub fn span_ms(&self) -> i64 {
         self.counts.len() as i64 * self.tick_ms
     }
 }
 
-/// What each file is called: as many of its last folders as tell it from the others, and its name without `.json` and `.gz`.
+/// Name of each file: as many of its last folders as tell it from the others, and its name without
+/// `.json` and `.gz`.
 ///
 /// Worked example: `a/feb/us-east-1c.json` and `a/apr/us-east-1c.json` are `feb/us-east-1c` and `apr/us-east-1c`.
 pub fn names(paths: &[&Path]) -> Vec<String> {
@@ -296,11 +351,12 @@ pub fn names(paths: &[&Path]) -> Vec<String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use tracecast_analytics::schema::AvailabilityRow;
+    use tracecast_analytics::time::TimeBasis;
 
     use super::*;
 
     fn trace(samples: &[(i64, f64)]) -> Trace {
-        let mut trace = Trace::default();
+        let mut trace = Trace { basis: TimeBasis::Relative, ..Trace::default() };
         for (ts, count) in samples {
             trace.availability.push(AvailabilityRow {
                 zone: Some("us-east-1a".into()),
@@ -313,9 +369,30 @@ mod tests {
         trace
     }
 
+    /// Two zones in one dated table, as a trace folder has them: each counts from its first sample.
+    #[test]
+    fn dated_zones_of_one_table_are_apart() {
+        let mut trace = Trace { basis: TimeBasis::Utc, ..Trace::default() };
+        for (zone, at, count) in [("b", 0, 1.0), ("a", 0, 2.0), ("b", 1, 3.0), ("a", 2, 4.0)] {
+            trace.availability.push(AvailabilityRow {
+                zone: Some(zone.into()),
+                instance: Some("V100:1".into()),
+                ts: Some(1_700_000_000_000 + at * 60_000),
+                gap_s: Some(60.0),
+                count: Some(count),
+            });
+        }
+        let result = SpotSeries::all(&trace, "file", None).unwrap();
+        let seen: Vec<_> =
+            result.iter().map(|zone| (zone.name.as_str(), zone.counts.clone(), zone.unread.clone())).collect();
+        assert_eq!(seen, [("a V100:1", vec![2.0, 0.0, 4.0], vec![1]), ("b V100:1", vec![1.0, 3.0], vec![])]);
+        assert!(result.iter().all(|zone| zone.begins_ms == Some(1_700_000_000_000)));
+        assert!(SpotSeries::new(&trace, "file".to_owned(), None).is_err());
+    }
+
     #[test]
     fn the_worked_example() {
-        let series = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0), (1500, 16.0)]), "a".to_owned(), None).unwrap();
+        let series = SpotSeries::new(&trace(&[(0, 16.0), (500, 12.0), (1500, 16.0)]), "a".to_owned(), None).unwrap();
         assert_eq!((series.tick_ms, series.unread.as_slice(), series.span_ms()), (500, [2].as_slice(), 2000));
         assert_eq!(series.up(16), [true, false, false, true]);
         assert_eq!(series.up(4), [true, true, false, true]);
@@ -323,7 +400,7 @@ mod tests {
         assert_eq!((record.counts, record.begins_ms), (vec![Some(16), Some(12), None, Some(16)], Some(7)));
         assert_eq!(series.supply(14, true), Supply { lanes: 14, up: vec![14, 12, 0, 14] });
         assert_eq!(series.supply(14, false), Supply { lanes: 1, up: vec![1, 0, 0, 1] });
-        let other = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();
+        let other = SpotSeries::new(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();
         assert_eq!(other.span_ms(), 120_000);
     }
 
@@ -344,9 +421,9 @@ mod tests {
         [125, 130].into_iter().for_each(|s| sample("a", s, 0.0));
         (0..9).for_each(|round| sample("a", round * 60, f64::from(u8::from(round != 2))));
         [(61, 1.0), (121, 0.0), (500, 1.0)].into_iter().for_each(|(s, count)| sample("b", s, count));
-        let found = SpotSeries::all(&log, "log", None).unwrap();
-        assert_eq!(found.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["a V100:1", "b V100:1"]);
-        let (a, b) = (&found[0], &found[1]);
+        let result = SpotSeries::all(&log, "log", None).unwrap();
+        assert_eq!(result.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["a V100:1", "b V100:1"]);
+        let (a, b) = (&result[0], &result[1]);
         assert_eq!((a.tick_ms, a.begins_ms), (60_000, Some(1_600_000_000_000)));
         assert_eq!(a.counts, [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
         // At 120 s the sample of 61 s holds; that of 121 s until 301 s.
@@ -360,7 +437,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_told() {
-        let said = |trace: &Trace| SpotSeries::of(trace, "a".to_owned(), None).unwrap_err().to_string();
+        let said = |trace: &Trace| SpotSeries::new(trace, "a".to_owned(), None).unwrap_err().to_string();
         assert!(said(&Trace::default()).contains("gap_seconds"));
         assert!(said(&trace(&[(0, 1.0), (0, 1.0)])).contains("a sample twice"));
     }

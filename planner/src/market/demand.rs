@@ -39,28 +39,29 @@ pub enum DemandTimes {
 /// Which jobs may run on spot.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Flexible {
-    /// None.
+    /// No job.
     Nobody,
-    /// Those of at most so many GPUs; of as many as one instance of spot of their pool has where nothing is said.
+    /// Jobs of at most so many GPUs; `None`: of as many as one instance of spot of their pool has.
     UpTo(Option<f64>),
-    /// Those that are marked, job by job.
+    /// Jobs that are marked, job by job.
     Marked(Vec<bool>),
 }
 
-/// What one hour needs, GPUs.
+/// Need of one hour, GPUs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HourDemand {
-    /// Of jobs that must not be interrupted.
+    /// GPUs of jobs that must not be interrupted.
     pub firm: f64,
-    /// Of all jobs.
+    /// GPUs of all jobs.
     pub total: f64,
-    /// Which hour of the week in UTC it is, by its middle: 0 from midnight of Monday on; unknown where the record has no calendar.
+    /// Hour of the week in UTC, by its middle: 0 from midnight of Monday on; unknown where the
+    /// record has no calendar.
     pub of_week: Option<usize>,
 }
 
 impl HourDemand {
     /// An hour of an unknown time.
-    pub fn of(firm: f64, total: f64) -> Self {
+    pub fn new(firm: f64, total: f64) -> Self {
         Self { firm, total, of_week: None }
     }
 
@@ -76,7 +77,7 @@ impl HourDemand {
     }
 }
 
-/// What a pool needs over a stretch of time.
+/// Need of a pool over a stretch of time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PoolDemand {
     /// Hour by hour.
@@ -87,18 +88,18 @@ pub struct PoolDemand {
     pub jobs: u64,
     /// GPU-hours that jobs hold, as they hold them: at most the hours of the peaks.
     pub gpu_hours: f64,
-    /// Those of jobs that may run on spot.
+    /// GPU-hours of jobs that may run on spot.
     pub flexible_gpu_hours: f64,
 }
 
 /// A job as it would run if it began with its submission.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UnwaitedJob {
-    /// Its row in the trace.
+    /// Row of the job in the trace.
     pub row: usize,
-    /// Its pool.
+    /// Pool of the job.
     pub pool: usize,
-    /// Its submission, ms.
+    /// Submission, ms.
     pub submit_ms: i64,
     /// How long it held GPUs, ms.
     pub run_ms: i64,
@@ -130,7 +131,7 @@ impl<'t> PoolJobs<'t> {
     ///
     /// # Errors
     /// If a GPU type is not offered, jobs name none and `untyped` is not said, or there are no GPU jobs.
-    pub fn of(facts: &'t JobFacts<'t>, offers: &Offers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
+    pub fn new(facts: &'t JobFacts<'t>, offers: &Offers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
         let wrong = |what: String| Error::file(offers.file.clone(), 1, what);
         let mut untyped = 0;
         let mut pool = vec![None; facts.len()];
@@ -141,11 +142,11 @@ impl<'t> PoolJobs<'t> {
         for (job, place) in pool.iter_mut().enumerate().filter(|(job, _)| facts.is_gpu_job(*job)) {
             *place = match facts.trace.jobs.gpu_type.get(job) {
                 Some(name) => {
-                    let found = offers.pool_of(name);
-                    if found.is_none() {
+                    let result = offers.pool_of(name);
+                    if result.is_none() {
                         *others.entry(name).or_default() += 1;
                     }
-                    found
+                    result
                 }
                 None => {
                     untyped += 1;
@@ -156,13 +157,13 @@ impl<'t> PoolJobs<'t> {
         }
         if !others.is_empty() {
             let known: Vec<&str> = offers.pools.iter().map(|pool| pool.gpu.as_str()).collect();
-            let asked = others
+            let request = others
                 .iter()
                 .take(MOST_NAMED)
                 .map(|(name, jobs)| format!("`{name}` ({})", counted(*jobs, "job", "jobs")));
             return Err(wrong(format!(
                 "jobs ask for GPUs that are not offered: {}{}; there are offers of {}; add an [[instance]] with that gpu, or name it in `also` of one that serves these jobs",
-                asked.collect::<Vec<_>>().join(", "),
+                request.collect::<Vec<_>>().join(", "),
                 if others.len() > MOST_NAMED {
                     format!(" and {} more types", others.len() - MOST_NAMED)
                 } else {
@@ -231,7 +232,7 @@ impl<'t> PoolJobs<'t> {
         self.held.get(from..to).unwrap_or(&[])
     }
 
-    /// What a reader must know of jobs without a GPU type or a run.
+    /// Notes on jobs without a GPU type or a run.
     pub fn notes(&self) -> Vec<String> {
         let jobs = |count: u64| counted(count, "job", "jobs");
         let untyped = (self.untyped > 0).then(|| {
@@ -270,7 +271,8 @@ impl<'t> PoolJobs<'t> {
         jobs
     }
 
-    /// What each pool needs from `from_ms` to `to_ms`, as it was known at `known_ms`. O(jobs log jobs).
+    /// Needs of each pool from `from_ms` to `to_ms`, as it was known at `known_ms`. O(jobs log
+    /// jobs).
     pub fn demand(&self, (from_ms, to_ms): (i64, i64), known_ms: i64) -> Vec<PoolDemand> {
         let mut pools = vec![PoolDemand::default(); self.pools];
         let mut firm: Vec<Vec<(i64, i64, f64)>> = vec![Vec::new(); self.pools];
@@ -280,14 +282,14 @@ impl<'t> PoolJobs<'t> {
             let Some(pool) = self.pool_of(job) else { continue };
             let (needs, run_ms) = self.needs(job, known_ms);
             let gpu_ms: f64 = needs.iter().map(|(start, end, gpus)| gpus * inside(*start, *end) as f64).sum();
-            let (Some(found), true) = (pools.get_mut(pool), gpu_ms > 0.0) else { continue };
+            let (Some(result), true) = (pools.get_mut(pool), gpu_ms > 0.0) else { continue };
             let hours = gpu_ms / HOUR_MS as f64;
-            found.jobs += 1;
-            found.gpu_hours += hours;
+            result.jobs += 1;
+            result.gpu_hours += hours;
             if self.flexible.get(job).copied().unwrap_or(false) {
                 let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
-                found.flexible_gpu_hours += hours;
-                found.flexible.push(FlexibleJob { gpus, run_s: run_ms as f64 / 1e3, gpu_s: gpu_ms / 1e3 });
+                result.flexible_gpu_hours += hours;
+                result.flexible.push(FlexibleJob { gpus, run_s: run_ms as f64 / 1e3, gpu_s: gpu_ms / 1e3 });
             } else if let Some(firm) = firm.get_mut(pool) {
                 firm.extend(needs.iter().copied());
             }
@@ -404,11 +406,11 @@ pub(crate) mod tests {
     }
 
     fn hours(trace: &Trace, times: DemandTimes, known: i64) -> Vec<(f64, f64)> {
-        let facts = JobFacts::of(trace);
+        let facts = JobFacts::new(trace);
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
-        let found = jobs.demand((0, 3 * HOUR_MS), known * 60_000);
-        found[0].hours.iter().map(|hour| (hour.firm, hour.total)).collect()
+        let jobs = PoolJobs::new(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
+        let result = jobs.demand((0, 3 * HOUR_MS), known * 60_000);
+        result[0].hours.iter().map(|hour| (hour.firm, hour.total)).collect()
     }
 
     #[test]
@@ -422,12 +424,12 @@ pub(crate) mod tests {
     fn hours_know_when_in_the_week_they_are() {
         let mut trace = trace(&[(10, 10, 170, 4.0)]);
         let of_week = |trace: &Trace, from_minutes: i64| -> Vec<Option<usize>> {
-            let facts = JobFacts::of(trace);
+            let facts = JobFacts::new(trace);
             let offers = Offers::parse("o.toml", OFFERS).unwrap();
-            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
+            let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
             let from = from_minutes * 60_000;
-            let found = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
-            found[0].hours.iter().map(|hour| hour.of_week).collect()
+            let result = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
+            result[0].hours.iter().map(|hour| hour.of_week).collect()
         };
         assert_eq!(of_week(&trace, 0), [Some(72), Some(73)]);
         // From 0:40 to 1:40 most is of 1:00.
@@ -451,13 +453,13 @@ pub(crate) mod tests {
     fn jobs_that_begin_with_their_submission() {
         // The second waits until 2:00; the third never runs, as its end is its start.
         let trace = trace(&[(30, 30, 90, 2.0), (10, 120, 150, 4.0), (20, 40, 40, 1.0)]);
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
-        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
         let told = |known: i64| -> Vec<(usize, i64, i64, f64)> {
             let minutes = |ms: i64| ms / 60_000;
-            let found = jobs.unwaited(known * 60_000);
-            found.iter().map(|job| (job.row, minutes(job.submit_ms), minutes(job.run_ms), job.gpus)).collect()
+            let result = jobs.unwaited(known * 60_000);
+            result.iter().map(|job| (job.row, minutes(job.submit_ms), minutes(job.run_ms), job.gpus)).collect()
         };
         assert_eq!(told(999), [(1, 10, 30, 4.0), (0, 30, 60, 2.0)]);
         // Known at 1:00: the first runs, and nobody knows for how long; the second waits.
@@ -467,10 +469,10 @@ pub(crate) mod tests {
     #[test]
     fn types_must_be_offered() {
         let trace = typed(&[(0, 0, 60, 4.0)], Some("T4"));
-        let facts = JobFacts::of(&trace);
+        let facts = JobFacts::new(&trace);
         let said = |text: &str| {
             let offers = Offers::parse("o.toml", text).unwrap();
-            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
+            let jobs = PoolJobs::new(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
             jobs.map(|_| String::new()).unwrap_or_else(|error| error.to_string())
         };
         assert!(said(OFFERS).contains(

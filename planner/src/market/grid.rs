@@ -32,15 +32,15 @@ pub struct WeekShape(Option<Arc<[f64]>>);
 
 impl WeekShape {
     /// From a factor for each hour of the week, midnight of Monday first.
-    pub fn of(factors: &[f64]) -> Self {
+    pub fn new(factors: &[f64]) -> Self {
         let rounded: Vec<f64> = factors.iter().map(|factor| (factor * PARTS).round() / PARTS).collect();
         Self(rounded.iter().any(|factor| factor.to_bits() != 1f64.to_bits()).then(|| rounded.into()))
     }
 
     /// The factor of an hour of the week; 1 for one of an unknown time.
     pub fn at(&self, of_week: Option<usize>) -> f64 {
-        let found = self.0.as_ref().zip(of_week).and_then(|(factors, hour)| factors.get(hour));
-        found.copied().unwrap_or(1.0)
+        let result = self.0.as_ref().zip(of_week).and_then(|(factors, hour)| factors.get(hour));
+        result.copied().unwrap_or(1.0)
     }
 
     /// The least and the greatest factor.
@@ -64,13 +64,13 @@ pub struct GridWeek {
 }
 
 impl GridWeek {
-    /// The same at all times.
+    /// A grid of one carbon intensity at all times.
     pub fn flat(g_per_kwh: f64) -> Self {
         Self { g_per_kwh, shape: WeekShape::default(), hours: WEEK_HOURS as u64, missing: 0 }
     }
 
-    /// Of the hours from a moment to another; nothing if there are none.
-    pub fn of(hourly: &Hourly, (from, to): (i64, i64)) -> Option<Self> {
+    /// Averages the hours from a moment to another; `None` if there are none.
+    pub fn new(hourly: &Hourly, (from, to): (i64, i64)) -> Option<Self> {
         let utc = Zone::utc();
         let hours = (from..to).step_by(usize::try_from(HOUR_MS).ok()?);
         let mut means = WeekMeans::default();
@@ -82,7 +82,7 @@ impl GridWeek {
         let factor = |hour: usize| if g_per_kwh > 0.0 { means.at(hour).unwrap_or(g_per_kwh) / g_per_kwh } else { 1.0 };
         let factors: Vec<f64> = (0..WEEK_HOURS).map(factor).collect();
         let missing = means.missing() as u64;
-        Some(Self { g_per_kwh, shape: WeekShape::of(&factors), hours: means.count() as u64, missing })
+        Some(Self { g_per_kwh, shape: WeekShape::new(&factors), hours: means.count() as u64, missing })
     }
 }
 
@@ -100,18 +100,18 @@ pub struct KnownWeek {
 }
 
 impl KnownWeek {
-    /// The same for all.
-    pub fn of(all: GridWeek) -> Self {
+    /// Uses one week for the earlier half, the later half and all hours.
+    pub fn new(all: GridWeek) -> Self {
         Self { before: all.clone(), after: all.clone(), all, known: None }
     }
 
     /// From the hours of a grid; nothing if there are none.
     pub fn learn(hourly: &Hourly) -> Option<Self> {
         let (from, to) = hourly.span()?;
-        let all = GridWeek::of(hourly, (from, to))?;
+        let all = GridWeek::new(hourly, (from, to))?;
         let middle = from + (to - from) / WEEK_MS / 2 * WEEK_MS;
-        let halves = GridWeek::of(hourly, (from, middle)).zip(GridWeek::of(hourly, (middle, to)));
-        let whole = Self::of(all);
+        let halves = GridWeek::new(hourly, (from, middle)).zip(GridWeek::new(hourly, (middle, to)));
+        let whole = Self::new(all);
         Some(match halves {
             Some((before, after)) => Self { before, after, known: Some((from, middle)), ..whole },
             None => whole,

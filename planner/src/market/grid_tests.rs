@@ -11,7 +11,7 @@ const MONDAY: i64 = 4 * DAY_MS;
 
 #[test]
 fn the_worked_example() {
-    let known = KnownWeek::learn(&Hourly::of([(MONDAY, 100.0), (MONDAY + HOUR_MS, 500.0)])).unwrap();
+    let known = KnownWeek::learn(&Hourly::new([(MONDAY, 100.0), (MONDAY + HOUR_MS, 500.0)])).unwrap();
     let week = &known.all;
     assert_eq!((week.g_per_kwh, week.hours, week.missing, known.known), (300.0, 2, 166, None));
     let kg = |hour: Option<usize>| (2.0 * week.g_per_kwh * week.shape.at(hour)).round() / 1e3;
@@ -27,7 +27,7 @@ fn the_worked_example() {
 #[test]
 fn what_is_chosen_with_is_not_what_it_is_scored_with() {
     let g = |hour: i64| if hour < 2 * WEEK_HOURS as i64 { 100.0 } else { 100.0 + 30.0 * (hour % 2) as f64 };
-    let hourly = Hourly::of((0..5 * WEEK_HOURS as i64).map(|hour| (MONDAY + hour * HOUR_MS, g(hour))));
+    let hourly = Hourly::new((0..5 * WEEK_HOURS as i64).map(|hour| (MONDAY + hour * HOUR_MS, g(hour))));
     let known = KnownWeek::learn(&hourly).unwrap();
     assert!(known.known.is_some());
     assert_eq!(known.before, GridWeek { hours: 336, ..GridWeek::flat(100.0) });
@@ -40,7 +40,7 @@ fn what_is_chosen_with_is_not_what_it_is_scored_with() {
 fn sums_of_equal_hours_are_flat() {
     // 0.1 is no binary fraction: its sums over 53 and 52 weeks differ in the last places.
     let hours = 52 * WEEK_HOURS as i64 + 24;
-    let hourly = Hourly::of((0..hours).map(|hour| (hour * HOUR_MS, 123.1)));
+    let hourly = Hourly::new((0..hours).map(|hour| (hour * HOUR_MS, 123.1)));
     let known = KnownWeek::learn(&hourly).unwrap();
     assert!((known.all.g_per_kwh - 123.1).abs() < 1e-9);
     assert_eq!([known.all, known.before, known.after].map(|of| of.shape), [(); 3].map(|()| WeekShape::default()));

@@ -13,7 +13,7 @@ use super::supply::{Commitment, PoolSupply};
 /// Hours of equal need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NeedLevel {
-    /// What they need.
+    /// Need of these hours.
     pub need: HourDemand,
     /// How many they are.
     pub hours: f64,
@@ -26,27 +26,27 @@ pub fn levels(supply: &PoolSupply, hours: impl IntoIterator<Item = HourDemand>) 
     levels_by(supply, hours, &|_| 0)
 }
 
-/// The same, those of each class for themselves.
+/// Hours of equal need as by [`levels`], put together within each class only.
 pub(crate) fn levels_by(
     supply: &PoolSupply,
     hours: impl IntoIterator<Item = HourDemand>,
     class: &dyn Fn(&HourDemand) -> usize,
 ) -> Vec<NeedLevel> {
-    let mut found: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
+    let mut result: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
     for hour in hours {
         let mut need = supply.rounded(hour);
         if supply.spot.is_empty() {
             need.firm = need.total;
         }
         // Needs are at least 0, so their bits are in their order.
-        *found.entry((class(&hour), need.firm.to_bits(), need.total.to_bits())).or_default() += 1.0;
+        *result.entry((class(&hour), need.firm.to_bits(), need.total.to_bits())).or_default() += 1.0;
     }
     let level = |((class, firm, total), hours)| NeedLevel {
-        need: HourDemand::of(f64::from_bits(firm), f64::from_bits(total)),
+        need: HourDemand::new(f64::from_bits(firm), f64::from_bits(total)),
         hours,
         class,
     };
-    found.into_iter().map(level).collect()
+    result.into_iter().map(level).collect()
 }
 
 /// The most GPUs that some level needs.
@@ -58,7 +58,7 @@ pub(crate) fn peak(levels: &[NeedLevel]) -> f64 {
 pub(crate) fn newsvendor(supply: &PoolSupply, levels: &[NeedLevel], of: &Commitment) -> u32 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let steady = supply.without_spot();
-    let rents = HourRents::of(&steady, peak(levels));
+    let rents = HourRents::new(&steady, peak(levels));
     let all = |need: HourDemand| HourDemand { firm: need.total, ..need };
     let cost = |count: u32| -> f64 {
         let committed = f64::from(count) * of.gpus;

@@ -28,7 +28,7 @@ const SAME_SIZE: f64 = 1.1;
 /// Most names that are told at once.
 const TOLD: usize = 24;
 
-/// Which clouds and regions of tables of prices are meant.
+/// Filter on clouds and regions of tables of prices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableFilter {
     /// Clouds; none for all.
@@ -38,9 +38,9 @@ pub struct TableFilter {
 }
 
 impl TableFilter {
-    fn has(wanted: &[String], found: &[Option<&str>]) -> bool {
+    fn has(wanted: &[String], result: &[Option<&str>]) -> bool {
         let is_one = |name: &&str| wanted.iter().any(|wanted| wanted.eq_ignore_ascii_case(name));
-        wanted.is_empty() || found.iter().flatten().any(is_one)
+        wanted.is_empty() || result.iter().flatten().any(is_one)
     }
 
     /// The rows that are meant.
@@ -59,7 +59,8 @@ impl TableFilter {
         Ok(rows)
     }
 
-    /// Which clouds are left, and how many prices of others are not; nothing where all are of one cloud and nothing was asked.
+    /// Describes which clouds are left, and how many prices of others are not; `None` where all are
+    /// of one cloud and nothing was asked.
     fn in_words(&self, rows: &[Row<'_>], left_out: u64) -> Option<String> {
         let clouds: BTreeSet<&str> = rows.iter().filter_map(|row| row.provider).collect();
         if *self == Self::default() {
@@ -78,13 +79,13 @@ impl TableFilter {
     /// Refuses a name that there is not.
     fn check(wanted: &[String], there: &BTreeSet<&str>, told: &BTreeSet<&str>, what: &'static str) -> Result<()> {
         let is_there = |name: &&String| there.iter().any(|there| there.eq_ignore_ascii_case(name));
-        let Some(found) = wanted.iter().find(|name| !is_there(name)) else { return Ok(()) };
+        let Some(result) = wanted.iter().find(|name| !is_there(name)) else { return Ok(()) };
         let remedy = if told.is_empty() {
             "they name none, so leave the option out".to_owned()
         } else {
             format!("there are {}", named(told))
         };
-        Err(Error::malformed(what, found.clone(), remedy))
+        Err(Error::malformed(what, result.clone(), remedy))
     }
 }
 
@@ -121,7 +122,7 @@ fn parted(model: &str, gib: Option<f64>) -> (&str, Option<f64>, bool) {
 }
 
 impl<'t> Row<'t> {
-    fn of(trace: &'t Trace, row: usize) -> Option<Self> {
+    fn new(trace: &'t Trace, row: usize) -> Option<Self> {
         let table = &trace.prices;
         let gpus = table.gpus.get(row).filter(|gpus| (1.0..=MOST_GPUS).contains(gpus) && gpus.fract() == 0.0)?;
         let gib = table.gpu_mem_bytes.get(row).map(|bytes| bytes / GIB).filter(|gib| *gib > 0.0 && gib.is_finite());
@@ -154,7 +155,7 @@ struct Size {
 struct Sizes(BTreeMap<String, Vec<Size>>);
 
 impl Sizes {
-    fn of(rows: &[Row<'_>]) -> Self {
+    fn new(rows: &[Row<'_>]) -> Self {
         let mut by_model: BTreeMap<String, Vec<&Row<'_>>> = BTreeMap::new();
         for row in rows {
             by_model.entry(plain_name(row.model)).or_default().push(row);
@@ -179,7 +180,8 @@ impl Sizes {
         Self(sizes.collect())
     }
 
-    /// Which of its model's sizes a row has, counted from the least. One that tells none is of the least that is called by the model alone.
+    /// Index of a row's size among those of its model, counted from the least. A row without memory
+    /// is of the least size that is named by the model alone.
     fn place(&self, row: &Row<'_>) -> Option<usize> {
         let sizes = self.0.get(&plain_name(row.model))?;
         match row.gib {
@@ -251,11 +253,11 @@ fn offers_of(rows: &[Row<'_>], sizes: &Sizes) -> Vec<ListedOffer> {
 }
 
 impl ListedOffers {
-    /// Of the prices of traces, which are dollars.
+    /// Collects the prices of traces, which are dollars.
     ///
     /// # Errors
     /// If the filter names a cloud or a region that no row is of.
-    pub fn of(tables: &[&Trace], filter: &TableFilter) -> Result<Self> {
+    pub fn new(tables: &[&Trace], filter: &TableFilter) -> Result<Self> {
         let rows_of = |trace: &'_ Trace| 0..trace.prices.ts.len();
         let all: Vec<(&Trace, usize)> =
             tables.iter().flat_map(|trace| rows_of(trace).map(move |row| (*trace, row))).collect();
@@ -265,17 +267,17 @@ impl ListedOffers {
                 |(trace, row): &&(&Trace, usize)| trace.prices.kind.get(*row).is_some_and(|kind| kinds.contains(&kind));
             rows.iter().filter(is_one).count() as u64
         };
-        let (mut found, mut odd): (Vec<Row<'_>>, u64) = (Vec::new(), 0);
+        let (mut result, mut odd): (Vec<Row<'_>>, u64) = (Vec::new(), 0);
         for (trace, row) in kept.iter().filter(|(trace, row)| trace.prices.kind.get(*row) == Some("ondemand")) {
-            match Row::of(trace, *row) {
-                Some(row) => found.push(row),
+            match Row::new(trace, *row) {
+                Some(row) => result.push(row),
                 None => odd += 1,
             }
         }
-        let sizes = Sizes::of(&found);
+        let sizes = Sizes::new(&result);
         let (mut rows, mut alike): (Vec<Row<'_>>, u64) = (Vec::new(), 0);
         let mut places: BTreeMap<Alike<'_>, usize> = BTreeMap::new();
-        for row in found {
+        for row in result {
             let model = plain_name(row.model);
             let key = (row.instance, row.provider, row.zone, model, sizes.place(&row), row.gpus);
             match places.get(&key).and_then(|at| rows.get_mut(*at)) {
@@ -324,7 +326,7 @@ mod tests {
     use super::*;
 
     fn of(rows: &[(&str, &str, f64, f64, f64, &str)]) -> ListedOffers {
-        ListedOffers::of(&[&trace(rows)], &TableFilter::default()).unwrap()
+        ListedOffers::new(&[&trace(rows)], &TableFilter::default()).unwrap()
     }
 
     fn trace(rows: &[(&str, &str, f64, f64, f64, &str)]) -> Trace {
@@ -378,7 +380,8 @@ mod tests {
             listed.notes
         );
         assert_eq!(listed.notes[0], "instances of 2 clouds are in one pool a GPU type (aws, gcp)");
-        // As offers of a fleet, alone and with a file beside it, which goes first and may hold nothing but what is missing.
+        // Offers of a fleet, alone and with a file beside it, which has priority and may hold
+        // nothing but what is missing.
         let of = |text: &str| Offers::with_table("o.toml", text, &listed);
         let alone = of("").unwrap();
         assert_eq!((alone.pools.len(), alone.pool_of("a100-40gb"), alone.pool_of("A100-80GB")), (4, Some(0), Some(1)));
@@ -443,7 +446,7 @@ mod tests {
         let other =
             zoned(&[("b", "z", "L4", 24.0, 1.1), ("b", "z", "A100", 79.6, 4.9), ("b", "z", "GH200-480GB", 96.0, 6.0)]);
         let gpus = |tables: &[&Trace]| {
-            let listed = ListedOffers::of(tables, &TableFilter::default()).unwrap();
+            let listed = ListedOffers::new(tables, &TableFilter::default()).unwrap();
             let offers = Offers::with_table("o.toml", "", &listed).unwrap();
             offers.pools.iter().map(|pool| (pool.gpu.clone(), pool.names.join(" "))).collect::<Vec<_>>()
         };
@@ -466,7 +469,7 @@ mod tests {
         let both = ["H100 PCIe-80GB", "H100-PCIe", "H100-PCIe-80GB"].join(" ");
         assert_eq!(gpus(&[&blank, &dashed])[0], of("H100 PCIe", &format!("H100 PCIe {both}")));
         // A file calls by its size what a table calls by its model.
-        let listed = ListedOffers::of(&[&zoned(&[("c", "z", "A100", 80.0, 3.0)])], &TableFilter::default()).unwrap();
+        let listed = ListedOffers::new(&[&zoned(&[("c", "z", "A100", 80.0, 3.0)])], &TableFilter::default()).unwrap();
         let text = "[[instance]]\nname = \"o\"\ngpu = \"A100-80GB\"\ngpus = 1\non_demand = 9.0\n";
         let offers = Offers::with_table("o.toml", text, &listed).unwrap();
         assert_eq!((offers.pools.len(), offers.pools[0].instances.len()), (1, 2));
@@ -486,9 +489,9 @@ mod tests {
         let of = |providers: &[&str], regions: &[&str]| {
             let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
             let filter = TableFilter { providers: owned(providers), regions: owned(regions) };
-            let found = ListedOffers::of(&[&table], &filter).map_err(|error| error.to_string())?;
-            let prices: Vec<f64> = found.offers.iter().filter_map(|of| of.offer.on_demand).collect();
-            Ok::<_, String>((prices, found.notes.first().cloned().unwrap_or_default()))
+            let result = ListedOffers::new(&[&table], &filter).map_err(|error| error.to_string())?;
+            let prices: Vec<f64> = result.offers.iter().filter_map(|of| of.offer.on_demand).collect();
+            Ok::<_, String>((prices, result.notes.first().cloned().unwrap_or_default()))
         };
         let (prices, said) = of(&["AWS", "gcp"], &[]).unwrap();
         assert_eq!((prices.len(), prices[2]), (3, 1.0));
@@ -517,7 +520,7 @@ mod tests {
             ("aws", "us-east-1b", "V100", 16.0, 3.1),
             ("aws", "us-east-1c", "T4", 16.0, 1.0),
         ]);
-        let listed = ListedOffers::of(&[&table], &TableFilter::default()).unwrap();
+        let listed = ListedOffers::new(&[&table], &TableFilter::default()).unwrap();
         let of = |more: &str| {
             let text = format!("[[instance]]\nname = \"x1\"\ngpu = \"V100\"\ngpus = 1\non_demand = 9.0\n{more}");
             let offers = Offers::with_table("o.toml", &text, &listed).unwrap();

@@ -25,7 +25,9 @@
 //! ```
 //!
 //! Instances of one `gpu` are one **pool**: a job of that type runs on any of them. A pool needs an on-demand price, as what is neither reserved nor on spot has
-//! nowhere else to run. [Tables of prices](super::listed) can stand beside the file or in place of it. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
+//! nowhere else to run. [Tables of prices](super::listed) can stand beside the file or in place of
+//! it. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide
+//! `cli/guide/reference/rent.md` has every key.
 //!
 //! O(text). Worked example: the file above is one pool, V100, whose on-demand costs 10 / 4 = 2.5 USD for an hour of a GPU.
 
@@ -75,9 +77,9 @@ pub struct SpotOffer {
 /// A type of instances.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstanceOffer {
-    /// Its name, unique in the file.
+    /// Name of the offer, unique in the file.
     pub name: String,
-    /// Its instance type, as its provider calls it, if that is known.
+    /// Instance type, as its provider calls it, if that is known.
     pub instance_type: Option<String>,
     /// GPU type.
     pub gpu: String,
@@ -95,9 +97,10 @@ pub struct InstanceOffer {
     pub reserved: Vec<ReservedOffer>,
     /// Spot.
     pub spot: Option<SpotOffer>,
-    /// What an instance draws while it runs, kW, if the file says it.
+    /// Power of a running instance, kW, if the file says it.
     pub power_kw: Option<f64>,
-    /// What an hour of an instance emits at the mean intensity of its grid, kg, where its power and its grid are told.
+    /// Emissions of an hour of an instance at the mean intensity of its grid, kg, where its power
+    /// and its grid are told.
     pub kg_per_h: Option<f64>,
     /// How the hours of the week stand to that.
     pub kg_by_hour: WeekShape,
@@ -106,7 +109,7 @@ pub struct InstanceOffer {
 /// Nodes that can be bought.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnedOffer {
-    /// Their name.
+    /// Name of the nodes.
     pub name: String,
     /// GPU type.
     pub gpu: String,
@@ -114,7 +117,7 @@ pub struct OwnedOffer {
     pub gpus: u32,
     /// An hour of a node over its life: purchase, electricity, and what it costs a year.
     pub per_h: f64,
-    /// What one costs to buy.
+    /// Price of one.
     pub price: f64,
     /// Years over which that is spread.
     pub years: f64,
@@ -165,22 +168,23 @@ impl InstanceOffer {
 impl SpotOffer {
     /// What a trace says of it: shares of the instances asked for that can be had (rounded down to quarters), and how often an instance is taken away.
     ///
-    /// `counts` are instances that could be had in ticks of `tick_s`, of `asked` at most. An instance is lost where fewer can be had than in the tick before. Of several
+    /// `counts` are instances that could be had in ticks of `tick_s`, of `most` at most. An
+    /// instance is lost where fewer can be had than in the tick before. Of several
     /// asked for, no more than these are taken to be there, unless the file says a limit.
-    pub fn learn(&mut self, counts: &[f64], asked: f64, tick_s: f64) {
+    pub fn learn(&mut self, counts: &[f64], most: f64, tick_s: f64) {
         let mut ticks = [0usize; 5];
-        let quarter = |count: f64| (4.0 * (count / asked.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)).floor() as usize;
+        let quarter = |count: f64| (4.0 * (count / most.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)).floor() as usize;
         for count in counts {
-            if let Some(found) = ticks.get_mut(quarter(*count)) {
-                *found += 1;
+            if let Some(result) = ticks.get_mut(quarter(*count)) {
+                *result += 1;
             }
         }
         let all = counts.len().max(1) as f64;
         let shares = ticks.iter().enumerate().rev().filter(|(_, count)| **count > 0);
         self.availability = shares.map(|(at, count)| (at as f64 / 4.0, *count as f64 / all)).collect();
         // Beyond what was asked for, nobody looked.
-        if asked > 1.0 && self.limit.is_none() {
-            self.limit = Some(asked as u32);
+        if most > 1.0 && self.limit.is_none() {
+            self.limit = Some(most as u32);
         }
         if self.told_interruptions {
             return;
@@ -201,10 +205,11 @@ impl Offers {
         Self::with_table(file, text, &ListedOffers::default())
     }
 
-    /// The same beside the instances of tables of prices, which are dollars. What the file says of an instance goes first; it may also say nothing of instances.
+    /// Parses offers beside the instances of tables of prices, which are dollars. What the file
+    /// says of an instance has priority; it may also say nothing of instances.
     ///
     /// # Errors
-    /// As [`Offers::parse`], and if the file is in another currency.
+    /// Errors of [`Offers::parse`], and if the file is in another currency.
     pub fn with_table(file: &str, text: &str, table: &ListedOffers) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let source = PriceFile { file, text };

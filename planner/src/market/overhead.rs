@@ -63,9 +63,9 @@ mod tests {
         assert!((stretch(&costs, 10.0 * day, day) - 1.0959).abs() < 1e-3, "{}", stretch(&costs, 10.0 * day, day));
         let job = |gpus: f64, gpu_s: f64| FlexibleJob { gpus, run_s: 3600.0, gpu_s };
         // Two instances are interrupted twice as often; the mean is by GPU time.
-        let found = of_jobs(&costs, &[job(4.0, 1.0), job(8.0, 3.0)], 4, Some(day));
+        let result = of_jobs(&costs, &[job(4.0, 1.0), job(8.0, 3.0)], 4, Some(day));
         let wanted = (stretch(&costs, 3600.0, day) + 3.0 * stretch(&costs, 3600.0, day / 2.0)) / 4.0;
-        assert!((found - wanted).abs() < 1e-12);
+        assert!((result - wanted).abs() < 1e-12);
         assert!((of_jobs(&costs, &[], 4, Some(day)) - 1.0).abs() < 1e-12);
         assert!((of_jobs(&costs, &[job(1.0, 1.0)], 4, None) - 1.0).abs() < 1e-12);
     }

@@ -15,13 +15,13 @@ use tracecast_analytics::Trace;
 /// A spot price from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quote {
-    /// Its moment, milliseconds.
+    /// Moment of the quote, milliseconds.
     pub at_ms: i64,
     /// Dollars an hour; nothing where it was missing.
     pub usd_per_h: Option<f64>,
 }
 
-/// What became of quotes.
+/// Outcome of the check of quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuoteAudit {
     /// Quotes used.
@@ -56,41 +56,41 @@ impl QuoteAudit {
 pub struct PriceSteps {
     /// Moments and prices, in order, each moment once.
     steps: Vec<(i64, f64)>,
-    /// What became of the quotes.
+    /// Outcome of the check of quotes.
     pub audit: QuoteAudit,
 }
 
 impl PriceSteps {
     /// From quotes in any order.
-    pub fn of(quotes: impl IntoIterator<Item = Quote>) -> Self {
+    pub fn new(quotes: impl IntoIterator<Item = Quote>) -> Self {
         let mut quotes: Vec<Quote> = quotes.into_iter().collect();
         // Stable: of two for one moment the one read first stays first.
         quotes.sort_by_key(|quote| quote.at_ms);
-        let mut found = Self::default();
+        let mut result = Self::default();
         for quote in quotes {
             let Some(usd_per_h) = quote.usd_per_h.filter(|price| !price.is_nan()) else {
-                found.audit.missing += 1;
+                result.audit.missing += 1;
                 continue;
             };
             if usd_per_h <= 0.0 || usd_per_h.is_infinite() {
-                found.audit.not_positive += 1;
+                result.audit.not_positive += 1;
                 continue;
             }
-            match found.steps.last() {
+            match result.steps.last() {
                 Some((at_ms, price)) if *at_ms == quote.at_ms => {
                     if price.total_cmp(&usd_per_h).is_eq() {
-                        found.audit.again += 1;
+                        result.audit.again += 1;
                     } else {
-                        found.audit.differing += 1;
+                        result.audit.differing += 1;
                     }
                 }
                 _ => {
-                    found.audit.used += 1;
-                    found.steps.push((quote.at_ms, usd_per_h));
+                    result.audit.used += 1;
+                    result.steps.push((quote.at_ms, usd_per_h));
                 }
             }
         }
-        found
+        result
     }
 
     /// The price at a moment; nothing before the first quote.
@@ -112,7 +112,7 @@ pub struct ZonePrice {
     pub spot: Vec<Option<f64>>,
     /// Dollars an hour of on-demand, if known.
     pub on_demand: Option<f64>,
-    /// What became of the quotes.
+    /// Outcome of the check of quotes.
     pub audit: QuoteAudit,
 }
 
@@ -124,7 +124,8 @@ impl ZonePrice {
         listed.find_map(|row| table.usd_per_h.get(row).filter(|price| *price > 0.0))
     }
 
-    /// Of a trace that carries them, with times from its first tick; nothing if it carries none.
+    /// Prices of a trace that carries them, with times from its first tick; `None` if it carries
+    /// none.
     pub(super) fn within(trace: &Trace, told_ms: f64, ticks: usize) -> Option<Self> {
         let table = &trace.prices;
         let mut quotes = Vec::new();
@@ -137,7 +138,7 @@ impl ZonePrice {
         if quotes.is_empty() {
             return None;
         }
-        let steps = PriceSteps::of(quotes);
+        let steps = PriceSteps::new(quotes);
         Some(Self { spot: steps.by_tick(0, 1, ticks), on_demand: Self::listed(trace), audit: steps.audit })
     }
 
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let steps = PriceSteps::of(quotes(&[(20, 0.9), (10, 1.0), (10, 1.0), (30, 0.0)]));
+        let steps = PriceSteps::new(quotes(&[(20, 0.9), (10, 1.0), (10, 1.0), (30, 0.0)]));
         assert_eq!(steps.by_tick(0, 10, 4), [None, Some(1.0), Some(0.9), Some(0.9)]);
         assert_eq!(steps.audit, QuoteAudit { used: 2, again: 1, not_positive: 1, ..QuoteAudit::default() });
         assert_eq!(steps.audit.in_words().unwrap(), "quotes not used: 1 that came again, 1 of 0 or below");
@@ -172,14 +173,14 @@ mod tests {
     /// The price before a window opens it; a quote at a tick's beginning holds in it, one within it from the next on.
     #[test]
     fn what_was_quoted_before_opens_a_window() {
-        let steps = PriceSteps::of(quotes(&[(25, 3.0), (-100, 1.0), (20, 2.0)]));
+        let steps = PriceSteps::new(quotes(&[(25, 3.0), (-100, 1.0), (20, 2.0)]));
         assert_eq!(steps.by_tick(0, 10, 4), [Some(1.0), Some(1.0), Some(2.0), Some(3.0)]);
     }
 
     /// Overlapping files, of which the second says another price of one moment: what was read first stays.
     #[test]
     fn files_that_overlap_count_once() {
-        let steps = PriceSteps::of(quotes(&[(0, 1.0), (10, 2.0), (10, 2.0), (20, 3.0), (20, 3.5), (30, 4.0)]));
+        let steps = PriceSteps::new(quotes(&[(0, 1.0), (10, 2.0), (10, 2.0), (20, 3.0), (20, 3.5), (30, 4.0)]));
         assert_eq!(steps.by_tick(0, 10, 4), [1.0, 2.0, 3.0, 4.0].map(Some));
         assert_eq!((steps.audit.again, steps.audit.differing, steps.audit.used), (1, 1, 4));
     }
@@ -188,9 +189,9 @@ mod tests {
     fn missing_prices_hold_what_was_before() {
         let none = |at_ms| Quote { at_ms, usd_per_h: None };
         let odd = |at_ms, price| Quote { at_ms, usd_per_h: Some(price) };
-        let steps = PriceSteps::of([none(0), odd(10, 1.5), none(20), odd(30, -1.0), odd(40, f64::NAN)]);
+        let steps = PriceSteps::new([none(0), odd(10, 1.5), none(20), odd(30, -1.0), odd(40, f64::NAN)]);
         assert_eq!(steps.by_tick(0, 10, 5), [None, Some(1.5), Some(1.5), Some(1.5), Some(1.5)]);
         assert_eq!((steps.audit.missing, steps.audit.not_positive), (3, 1));
-        assert!(PriceSteps::of([]).at(0).is_none());
+        assert!(PriceSteps::new([]).at(0).is_none());
     }
 }

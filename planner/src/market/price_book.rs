@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Prices that stand beside traces.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PriceBook {
-    /// What the file is called.
+    /// Name of the file.
     name: String,
     form: Form,
 }
@@ -36,7 +36,7 @@ enum Form {
     ByDate(Vec<(Label, Vec<Quote>)>),
 }
 
-/// Of what a history of prices is.
+/// Zone and instance of a history of prices.
 #[derive(Debug, Clone, PartialEq)]
 struct Label {
     zone: String,
@@ -82,7 +82,7 @@ impl PriceBook {
     /// If it holds no spot price.
     pub fn history(trace: &Trace, name: String) -> Result<Self> {
         let table = &trace.prices;
-        let mut found: Vec<(Label, Vec<Quote>)> = Vec::new();
+        let mut result: Vec<(Label, Vec<Quote>)> = Vec::new();
         for (row, (ts, usd_per_h)) in table.ts.iter().zip(table.usd_per_h.iter()).enumerate() {
             let (Some("spot"), Some(at_ms), Some(zone)) = (table.kind.get(row), ts, table.zone.get(row)) else {
                 continue;
@@ -94,15 +94,15 @@ impl PriceBook {
                 gpus: table.gpus.get(row),
             };
             let quote = Quote { at_ms, usd_per_h };
-            match found.iter_mut().find(|(of, _)| *of == label) {
+            match result.iter_mut().find(|(of, _)| *of == label) {
                 Some((_, quotes)) => quotes.push(quote),
-                None => found.push((label, vec![quote])),
+                None => result.push((label, vec![quote])),
             }
         }
-        if found.is_empty() {
+        if result.is_empty() {
             return Err(wrong(&name, "it holds no spot price".to_owned(), FORMS));
         }
-        Ok(Self { name, form: Form::ByDate(found) })
+        Ok(Self { name, form: Form::ByDate(result) })
     }
 
     /// Gives a trace its prices. `first_ms` is the moment of its first tick, where prices are dated; `on_demand` stands where the trace names no price.
@@ -130,7 +130,7 @@ impl PriceBook {
                 }
                 let quotes =
                     list.iter().enumerate().map(|(tick, price)| Quote { at_ms: tick as i64, usd_per_h: *price });
-                let steps = PriceSteps::of(quotes);
+                let steps = PriceSteps::new(quotes);
                 (steps.by_tick(0, 1, ticks), steps.audit)
             }
             Form::ByDate(histories) => {
@@ -163,7 +163,7 @@ impl PriceBook {
                         ));
                     }
                     [(_, quotes)] => {
-                        let steps = PriceSteps::of(quotes.iter().copied());
+                        let steps = PriceSteps::new(quotes.iter().copied());
                         (steps.by_tick(first_ms, series.tick_ms, ticks), steps.audit)
                     }
                     several => {
@@ -201,13 +201,14 @@ impl PriceBook {
 }
 
 impl Label {
-    /// As SkyPilot writes it: `V100:1`.
+    /// GPUs as SkyPilot writes them: `V100:1`.
     fn accelerators(&self) -> Option<String> {
         Some(format!("{}:{}", self.gpu_type.as_ref()?, self.gpus?))
     }
 }
 
-/// Of the histories of a zone, those of the trace's accelerators; if none is, those of which nobody knows the accelerators. All, if the trace's are not known.
+/// Histories of a zone for the trace's accelerators or instance type; if there are none, those
+/// whose accelerators are unknown. All of them, if the trace's instance is not known.
 fn same_instance<'a>(of: &[&'a (Label, Vec<Quote>)], series: &SpotSeries) -> Vec<&'a (Label, Vec<Quote>)> {
     let Some(instance) = &series.instance else { return of.to_vec() };
     let with = |wanted: Option<&str>| -> Vec<&'a (Label, Vec<Quote>)> {
@@ -216,7 +217,8 @@ fn same_instance<'a>(of: &[&'a (Label, Vec<Quote>)], series: &SpotSeries) -> Vec
             (None, None) => true,
             _ => false,
         };
-        of.iter().copied().filter(|(label, _)| alike(label.accelerators())).collect()
+        let named = |label: &Label| wanted.is_some_and(|wanted| label.instance.eq_ignore_ascii_case(wanted));
+        of.iter().copied().filter(|(label, _)| named(label) || alike(label.accelerators())).collect()
     };
     let same = with(Some(instance));
     if same.is_empty() { with(None) } else { same }

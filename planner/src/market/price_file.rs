@@ -35,7 +35,7 @@ pub(crate) struct BoughtEntry<'e> {
 pub(crate) struct Bought {
     pub(crate) price: f64,
     pub(crate) years: f64,
-    /// What an hour of it costs over its life.
+    /// Cost of an hour over the life of a node.
     pub(crate) per_h: f64,
 }
 
@@ -49,11 +49,11 @@ impl PriceFile<'_> {
     /// # Errors
     /// If it is not within them.
     pub(crate) fn number(&self, of: &str, value: &Spanned<f64>, within: (f64, f64), remedy: &str) -> Result<f64> {
-        let found = *value.get_ref();
-        if found.is_finite() && found >= within.0 && found <= within.1 {
-            return Ok(found);
+        let result = *value.get_ref();
+        if result.is_finite() && result >= within.0 && result <= within.1 {
+            return Ok(result);
         }
-        Err(self.wrong(&value.span(), format!("{of} is {found}; {remedy}")))
+        Err(self.wrong(&value.span(), format!("{of} is {result}; {remedy}")))
     }
 
     /// A node that is bought; `remedy` says what to write for its price.

@@ -24,7 +24,7 @@ pub enum BoughtAs {
 }
 
 impl BoughtAs {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Reserved => "reserved",

@@ -46,9 +46,9 @@ impl Covering {
 /// The least price of whole instances that cover so many units or more, for every number of units.
 #[derive(Debug, Clone)]
 pub(crate) struct CoverTable {
-    /// By units, in parts of a price.
+    /// Least price by units, in parts of a price.
     least: Vec<u64>,
-    /// Of each kind that is of use: its position, units of one, and how many are taken by units.
+    /// For each useful kind: its position, units of one, and how many are taken by units.
     taken: Vec<(usize, usize, Vec<u32>)>,
     /// The most units that can be covered, as far as the table goes.
     room: usize,
@@ -66,7 +66,7 @@ fn part_of(kinds: &[Covering], most: usize) -> f64 {
 
 impl CoverTable {
     /// For up to `most` units. O(kinds × most).
-    pub(crate) fn of(kinds: &[Covering], most: usize) -> Self {
+    pub(crate) fn new(kinds: &[Covering], most: usize) -> Self {
         Self::in_parts(kinds, most, part_of(kinds, most))
     }
 
@@ -113,15 +113,15 @@ impl CoverTable {
 
     /// How many of each kind that takes, by their positions.
     pub(crate) fn counts(&self, mut units: usize, kinds: usize) -> Vec<u32> {
-        let mut found = vec![0; kinds];
+        let mut result = vec![0; kinds];
         for (at, size, counts) in self.taken.iter().rev() {
             let count = counts.get(units).copied().unwrap_or(0);
-            if let Some(found) = found.get_mut(*at) {
-                *found = count;
+            if let Some(result) = result.get_mut(*at) {
+                *result = count;
             }
             units = units.saturating_sub(count as usize * size);
         }
-        found
+        result
     }
 }
 
@@ -132,10 +132,10 @@ fn unlimited(least: &mut [u64], size: usize, price: u64) -> Vec<u32> {
         let before = units.saturating_sub(size);
         let with = least.get(before).map_or(NEVER, |least| least.saturating_add(price));
         let count = counts.get(before).copied().unwrap_or(0);
-        if let (Some(least), Some(found)) = (least.get_mut(units), counts.get_mut(units))
+        if let (Some(least), Some(result)) = (least.get_mut(units), counts.get_mut(units))
             && with < *least
         {
-            (*least, *found) = (with, count + 1);
+            (*least, *result) = (with, count + 1);
         }
     }
     counts
@@ -210,7 +210,7 @@ impl Reach {
     }
 }
 
-/// What is rented in an hour.
+/// Rentals in an hour.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct HourFill {
     /// GPUs of each on-demand offer, whole instances of them.
@@ -219,17 +219,17 @@ pub(crate) struct HourFill {
     pub spot: Vec<f64>,
     /// GPUs that nothing serves.
     pub waiting: f64,
-    /// What it costs, commitments left out.
+    /// Cost, commitments left out.
     pub cost: f64,
 }
 
-/// What a supply rents in its hours, beside any number of commitments.
+/// Rentals of a supply in its hours, beside any number of commitments.
 #[derive(Debug, Clone)]
 pub(crate) struct HourRents<'s> {
     supply: &'s PoolSupply,
     most: usize,
     steady: CoverTable,
-    /// In each state of spot.
+    /// Covers of spot in each state of it.
     spot: Vec<(CoverTable, Reach)>,
     waiting_price: f64,
 }
@@ -245,7 +245,7 @@ struct Split {
 
 impl<'s> HourRents<'s> {
     /// For needs of up to `most` GPUs; what is needed beyond is taken to wait. O(states × offers × units).
-    pub(crate) fn of(supply: &'s PoolSupply, most: f64) -> Self {
+    pub(crate) fn new(supply: &'s PoolSupply, most: f64) -> Self {
         let most = supply.units(most);
         let kind = |rental: &Rental, share: f64| {
             let instances = rental.limit / rental.gpus * share;
@@ -334,7 +334,8 @@ impl<'s> HourRents<'s> {
         best
     }
 
-    /// What an hour costs beside `committed` GPUs in a state of spot, what waits included at its price.
+    /// Cost of an hour beside `committed` GPUs in a state of spot, what waits included at its
+    /// price.
     pub(crate) fn cost(&self, need: HourDemand, committed: f64, state: usize) -> f64 {
         let split = self.split(need, committed, state);
         split.parts as f64 * self.steady.part + split.waiting as f64 * self.supply.unit * self.waiting_price

@@ -7,7 +7,7 @@ use super::super::supply::{SpotState, WAITING};
 use super::*;
 
 fn need(firm: f64, total: f64) -> HourDemand {
-    HourDemand::of(firm, total)
+    HourDemand::new(firm, total)
 }
 
 /// On-demand of several sizes, each with its price of an instance and a limit of instances.
@@ -26,7 +26,7 @@ fn sized(offers: &[(f64, f64, Option<u32>)]) -> PoolSupply {
 #[test]
 fn one_gpu_pays_the_whole_instance() {
     let supply = PoolSupply { unit: 8.0, ..sized(&[(8.0, 24.0, None)]) };
-    let rents = HourRents::of(&supply, 20.0);
+    let rents = HourRents::new(&supply, 20.0);
     let fill = rents.fill(need(1.0, 1.0), 0.0, 0);
     assert_eq!((fill.on_demand, fill.cost, fill.waiting), (vec![8.0], 24.0, 0.0));
     assert_eq!(rents.fill(need(9.0, 9.0), 0.0, 0).cost, 48.0);
@@ -38,7 +38,7 @@ fn one_gpu_pays_the_whole_instance() {
 #[test]
 fn the_worked_example() {
     let supply = sized(&[(8.0, 8.0, None), (1.0, 1.5, None)]);
-    let rents = HourRents::of(&supply, 40.0);
+    let rents = HourRents::new(&supply, 40.0);
     let rented = |gpus: f64| {
         let fill = rents.fill(need(gpus, gpus), 0.0, 0);
         (fill.on_demand[0] / 8.0, fill.on_demand[1], fill.cost)
@@ -52,7 +52,7 @@ fn the_worked_example() {
     assert_eq!(rented(0.25), (0.0, 1.0, 1.5));
     // Of equal prices, the fewest instances.
     let even = sized(&[(1.0, 3.06, None), (4.0, 12.24, None), (8.0, 24.48, None)]);
-    let fill = HourRents::of(&even, 40.0).fill(need(29.0, 29.0), 0.0, 0);
+    let fill = HourRents::new(&even, 40.0).fill(need(29.0, 29.0), 0.0, 0);
     assert_eq!(fill.on_demand, [1.0, 4.0, 24.0]);
 }
 
@@ -62,30 +62,30 @@ fn spot_limits_and_what_waits() {
     supply.states = [1.0, 0.0, 0.5].map(|share| SpotState { weight: 1.0, shares: vec![share] }).to_vec();
     let (there, gone, half) = (0, 1, 2);
     let ten = need(6.0, 10.0);
-    let fill = HourRents::of(&supply, 10.0).fill(ten, 4.0, there);
+    let fill = HourRents::new(&supply, 10.0).fill(ten, 4.0, there);
     assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![2.0], vec![4.0], 0.0, 9.0));
     // Without spot in that hour all six are on demand; with room for five, one waits.
     supply.on_demand[0].limit = 5.0;
-    let rents = HourRents::of(&supply, 10.0);
+    let rents = HourRents::new(&supply, 10.0);
     let fill = rents.fill(ten, 4.0, gone);
     assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![5.0], vec![0.0], 1.0, 12.5));
     assert!((rents.cost(ten, 4.0, gone) - 12.5 - WAITING * 2.5).abs() < 1e-6);
     // Half of seven instances are three: a part of an instance is none.
     supply.spot[0].limit = 7.0;
-    let fill = HourRents::of(&supply, 10.0).fill(need(0.0, 6.0), 0.0, half);
+    let fill = HourRents::new(&supply, 10.0).fill(need(0.0, 6.0), 0.0, half);
     assert_eq!((fill.spot, fill.on_demand), (vec![3.0], vec![3.0]));
     // Of 5 instances of 4 GPUs 0.7 leaves 3.
     supply.spot[0] = Rental { gpus: 4.0, per_gpu_h: 0.5, limit: 20.0, ..supply.spot[0].clone() };
     supply.states[half].shares = vec![0.7];
-    let fill = HourRents::of(&supply, 20.0).fill(need(0.0, 17.0), 0.0, half);
+    let fill = HourRents::new(&supply, 20.0).fill(need(0.0, 17.0), 0.0, half);
     assert_eq!((fill.spot, fill.on_demand, fill.waiting), (vec![12.0], vec![5.0], 0.0));
     // Spot that costs more than on-demand, overhead included, is not taken, however dear it is.
     for (gpus, price) in [(1.0, 3.0), (1.0, 1e30), (8.0, 1e30)] {
         supply.spot[0] = Rental { gpus, per_gpu_h: price, ..supply.spot[0].clone() };
-        assert_eq!(HourRents::of(&supply, 2.0).fill(need(0.0, 2.0), 0.0, there).on_demand, [2.0]);
+        assert_eq!(HourRents::new(&supply, 2.0).fill(need(0.0, 2.0), 0.0, there).on_demand, [2.0]);
     }
     // What is needed beyond the tables waits.
-    assert_eq!(HourRents::of(&supply, 2.0).fill(need(0.0, 3.0), 0.0, there).waiting, 1.0);
+    assert_eq!(HourRents::new(&supply, 2.0).fill(need(0.0, 3.0), 0.0, there).waiting, 1.0);
 }
 
 /// Offers of two or three sizes, some limited, with spot of two that comes and goes.
@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn nothing_that_serves_as_much_is_cheaper(supply in mixed(), firm in 0u8..12, more in 0u8..10, committed in 0u8..6) {
         let needed = need(f64::from(firm), f64::from(firm + more));
-        let rents = HourRents::of(&supply, needed.total);
+        let rents = HourRents::new(&supply, needed.total);
         let beside = need((needed.firm - f64::from(committed)).max(0.0), (needed.total - f64::from(committed)).max(0.0));
         for state in 0..supply.states.len() {
             let fill = rents.fill(needed, f64::from(committed), state);
@@ -176,7 +176,7 @@ proptest! {
     #[test]
     fn what_is_not_looked_at_is_not_cheaper(supply in mixed(), firm in 0u16..200, more in 0u16..200) {
         let needed = need(f64::from(firm), f64::from(firm + more));
-        let narrow = HourRents::of(&supply, needed.total);
+        let narrow = HourRents::new(&supply, needed.total);
         let mut wide = narrow.clone();
         wide.spot.iter_mut().for_each(|(_, reach)| *reach = Reach::All);
         for state in 0..supply.states.len() {

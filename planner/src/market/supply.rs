@@ -41,7 +41,7 @@ pub enum Term {
 pub struct Commitment {
     /// The instance or node.
     pub name: String,
-    /// What it is.
+    /// Term of the commitment.
     pub term: Term,
     /// GPUs of one.
     pub gpus: f64,
@@ -57,7 +57,7 @@ pub struct Commitment {
     pub by_hour: WeekShape,
 }
 
-/// What can be rented by the hour.
+/// An offer that is rented by the hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rental {
     /// The instance.
@@ -85,11 +85,11 @@ pub struct Rental {
 pub struct SpotState {
     /// Share of the time.
     pub weight: f64,
-    /// Of each spot offer: the share of the instances that can be had.
+    /// Share of the instances that can be had, for each spot offer.
     pub shares: Vec<f64>,
 }
 
-/// What a pool can be served with.
+/// Supply of a pool: commitments, on-demand and spot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolSupply {
     /// Commitments.
@@ -111,14 +111,14 @@ pub struct SupplyOptions {
     pub horizon_months: f64,
     /// Whether nodes can be bought.
     pub buy: bool,
-    /// What checkpoints and restarts cost.
+    /// Costs of checkpoints and restarts.
     pub costs: CheckpointCosts,
 }
 
 impl PoolSupply {
     /// The supply of a pool for the jobs of `demand`.
-    pub fn of(offers: &Offers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
-        let mut found =
+    pub fn new(offers: &Offers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
+        let mut result =
             Self { commitments: Vec::new(), on_demand: Vec::new(), spot: Vec::new(), states: Vec::new(), unit: 1.0 };
         let mut availability: Vec<(f64, &[(f64, f64)])> = Vec::new();
         let mut unit = 0;
@@ -139,8 +139,8 @@ impl PoolSupply {
                 kg_per_gpu_h: kg_per_h / gpus * overhead,
                 by_hour: by_hour.clone(),
             };
-            found.on_demand.extend(offer.on_demand.map(|price| rental(price, 1.0, offer.on_demand_limit)));
-            found.commitments.extend(offer.reserved.iter().map(|reserved| Commitment {
+            result.on_demand.extend(offer.on_demand.map(|price| rental(price, 1.0, offer.on_demand_limit)));
+            result.commitments.extend(offer.reserved.iter().map(|reserved| Commitment {
                 name: offer.name.clone(),
                 term: Term::Reserved(reserved.months),
                 gpus,
@@ -158,13 +158,13 @@ impl PoolSupply {
                     continue;
                 }
                 availability.push((rental.per_gpu_h, &spot.availability));
-                found.spot.push(rental);
+                result.spot.push(rental);
             }
         }
         if options.buy {
             let nodes = pool.owned.iter().filter_map(|at| offers.owned.get(*at));
             unit = nodes.clone().fold(unit, |unit, node| divisor(unit, node.gpus));
-            found.commitments.extend(nodes.map(|node| Commitment {
+            result.commitments.extend(nodes.map(|node| Commitment {
                 name: node.name.clone(),
                 term: Term::Owned,
                 gpus: f64::from(node.gpus),
@@ -175,15 +175,15 @@ impl PoolSupply {
                 by_hour: WeekShape::default(),
             }));
         }
-        found.unit = f64::from(unit.max(1));
-        found.on_demand.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
-        found.spot.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
+        result.unit = f64::from(unit.max(1));
+        result.on_demand.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
+        result.spot.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
         availability.sort_by(|a, b| a.0.total_cmp(&b.0));
-        found.states = states(&availability.into_iter().map(|(_, shares)| shares).collect::<Vec<_>>());
-        found
+        result.states = states(&availability.into_iter().map(|(_, shares)| shares).collect::<Vec<_>>());
+        result
     }
 
-    /// The same without spot.
+    /// Returns the supply without spot.
     pub fn without_spot(&self) -> Self {
         Self { spot: Vec::new(), states: states(&[]), ..self.clone() }
     }
@@ -195,8 +195,8 @@ impl PoolSupply {
 
     /// The commitment that is cheapest by the GPU, of those that may be made, and its position.
     pub fn cheapest(&self, may: impl Fn(Term) -> bool) -> Option<(usize, &Commitment)> {
-        let found = self.commitments.iter().enumerate().filter(|(_, of)| may(of.term));
-        found.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
+        let result = self.commitments.iter().enumerate().filter(|(_, of)| may(of.term));
+        result.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
     }
 
     /// GPUs of commitments.
@@ -204,7 +204,7 @@ impl PoolSupply {
         self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.gpus * f64::from(*count)).sum()
     }
 
-    /// What an hour of commitments costs.
+    /// Cost of an hour of commitments.
     pub fn committed_per_h(&self, counts: &[u32]) -> f64 {
         self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.per_h * f64::from(*count)).sum()
     }
@@ -243,14 +243,14 @@ fn states(offers: &[&[(f64, f64)]]) -> Vec<SpotState> {
         .collect();
     ends.extend(steps.iter().flatten().map(|(until, _)| *until));
     let mut begun = 0;
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for until in ends.into_iter().filter(|until| *until > 0) {
         let share =
             |steps: &Vec<(u32, f64)>| steps.iter().find(|(end, _)| *end >= until).map_or(0.0, |(_, share)| *share);
-        found.push(SpotState { weight: f64::from(until - begun) / 1e6, shares: steps.iter().map(share).collect() });
+        result.push(SpotState { weight: f64::from(until - begun) / 1e6, shares: steps.iter().map(share).collect() });
         begun = until;
     }
-    found
+    result
 }
 
 #[cfg(test)]
@@ -293,8 +293,8 @@ pub(crate) mod tests {
 
     #[test]
     fn states_of_offers_that_go_together() {
-        let found = states(&[&[(1.0, 0.9), (0.0, 0.1)], &[(1.0, 0.6), (0.0, 0.4)]]);
-        let told: Vec<(f64, &[f64])> = found.iter().map(|state| (state.weight, state.shares.as_slice())).collect();
+        let result = states(&[&[(1.0, 0.9), (0.0, 0.1)], &[(1.0, 0.6), (0.0, 0.4)]]);
+        let told: Vec<(f64, &[f64])> = result.iter().map(|state| (state.weight, state.shares.as_slice())).collect();
         assert_eq!(told, [(0.6, &[1.0, 1.0][..]), (0.3, &[1.0, 0.0]), (0.1, &[0.0, 0.0])]);
         assert_eq!(states(&[]), [SpotState { weight: 1.0, shares: vec![] }]);
     }
@@ -308,10 +308,10 @@ pub(crate) mod tests {
         .unwrap();
         let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
         let options = SupplyOptions { horizon_months: 12.0, buy: false, costs };
-        let supply = PoolSupply::of(&offers, &offers.pools[0], &PoolDemand::default(), &options);
+        let supply = PoolSupply::new(&offers, &offers.pools[0], &PoolDemand::default(), &options);
         let per_h: Vec<f64> = supply.commitments.iter().map(|commitment| commitment.per_h).collect();
         assert_eq!(per_h, [3.0, 3.0]);
-        let need = supply.rounded(HourDemand::of(0.1, 3.0));
-        assert_eq!(need, HourDemand::of(2.0, 4.0));
+        let need = supply.rounded(HourDemand::new(0.1, 3.0));
+        assert_eq!(need, HourDemand::new(2.0, 4.0));
     }
 }

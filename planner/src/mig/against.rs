@@ -22,7 +22,7 @@ type Told<T> = std::result::Result<T, String>;
 
 /// Keys of a line of nodes that have a value for each of them.
 const OF_EACH: [&str; 4] = ["NodeHostname", "NodeAddr", "Port", "BcastAddr"];
-/// What the patch alone does not do.
+/// Steps that the patch alone does not do.
 const STEPS: &str = "Drain the nodes that change, partition their GPUs (nvidia-mig-parted apply -f mig-parted.yaml -c CONFIGURATION), load the files by a restart of slurmctld and of their slurmd, compare slurmd -G with the new Gres on one of each \
                      configuration, and resume them. Slurm must be built with NVML; where it is not, write the slices as lines with MultipleFiles in place of AutoDetect=nvml, as slurm-mig-gres.conf says.";
 /// What to do where a line cannot be changed.
@@ -42,11 +42,11 @@ struct Wanted {
 /// A line of nodes with GPUs of the plan's type.
 struct Nodes {
     file: usize,
-    /// As it is written.
+    /// Names of the nodes as the line writes them.
     written: String,
     names: Vec<String>,
     gres: String,
-    /// Its GPUs alone, in order.
+    /// GPUs of the line, without other resources, in order.
     gpus: String,
     /// What each node is to have, by its place among the configurations.
     get: Vec<Option<usize>>,
@@ -73,7 +73,7 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32) -> Vec<Nodes
             Some((file, line.get("NodeName")?.to_owned(), line.get("Gres")?.to_owned(), line.is_divided))
         }));
     }
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for (file, written, gres, is_odd) in lines {
         let list = Gres::list(&gres);
         let gpus: Vec<&Gres<'_>> = list.iter().filter(|one| one.is_gpu()).collect();
@@ -91,7 +91,7 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32) -> Vec<Nodes
         } else if is_odd {
             format!("a value goes on in the next line, or is added to; {REMEDY}")
         } else {
-            // Of a GPU in slices the number is not known.
+            // The number of GPUs in slices is not known.
             let whole = gpus.iter().all(|one| one.gpu_type.is_some_and(|of| plain_type(of) == plain_type(gpu)));
             let count = gpus.iter().fold(0u32, |sum, one| sum.saturating_add(one.count));
             if whole && count != per_node {
@@ -101,13 +101,13 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32) -> Vec<Nodes
                 let gpus = gpus.iter().map(bare).collect::<Vec<String>>().join(",");
                 let names = names(&written);
                 let get = vec![None; names.len()];
-                found.push(Nodes { file, written, names, gres, gpus, get });
+                result.push(Nodes { file, written, names, gres, gpus, get });
                 continue;
             }
         };
         editing.leave(format!("nodes {written}: {why}"));
     }
-    found
+    result
 }
 
 /// Why `gres.conf` cannot let NVML find the slices of some of these nodes; none where it can.
@@ -159,7 +159,7 @@ fn deal(lines: &mut [Nodes], wanted: &mut [Wanted]) {
 struct Part {
     names: Vec<String>,
     gres: String,
-    /// Their configuration; none where they stay as they are.
+    /// Configuration of the nodes; none where they stay as they are.
     of: Option<usize>,
 }
 
@@ -178,24 +178,24 @@ fn with_gpus(gres: &str, gpus: &str) -> String {
 
 /// The parts of a line, in the order of their first nodes.
 fn parts(of: &Nodes, wanted: &[Wanted]) -> Vec<Part> {
-    let mut found: Vec<Part> = Vec::new();
+    let mut result: Vec<Part> = Vec::new();
     for (name, get) in of.names.iter().zip(&of.get) {
         let target = get.and_then(|at| wanted.get(at));
         let gres = match target {
             Some(target) if sorted(&target.gpus) != sorted(&of.gpus) => with_gpus(&of.gres, &target.gpus),
             _ => of.gres.clone(),
         };
-        match found.iter_mut().find(|part| part.gres == gres) {
+        match result.iter_mut().find(|part| part.gres == gres) {
             Some(part) => part.names.push(name.clone()),
-            None => found.push(Part { names: vec![name.clone()], gres, of: *get }),
+            None => result.push(Part { names: vec![name.clone()], gres, of: *get }),
         }
     }
-    found
+    result
 }
 
 /// What the keys with a value for each node are for some of them; the key that cannot be divided, if there is one.
 fn of_each(line: &ConfLine, all: &[String], some: &[String]) -> Told<Vec<(&'static str, String)>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for key in OF_EACH {
         let Some(value) = line.get(key) else { continue };
         let values = names(value);
@@ -207,9 +207,9 @@ fn of_each(line: &ConfLine, all: &[String], some: &[String]) -> Told<Vec<(&'stat
         }
         let of: BTreeMap<&String, &String> = all.iter().zip(&values).collect();
         let kept: Vec<String> = some.iter().filter_map(|name| of.get(name).map(|value| (*value).clone())).collect();
-        found.push((key, list(&kept)));
+        result.push((key, list(&kept)));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Puts a configuration into the lines of `slurm.conf`; the nodes that get slices, or why the line cannot be divided.
@@ -346,7 +346,7 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32, wanted: &mut [
 /// A patch to the files that are Slurm's.
 ///
 /// # Errors
-/// As [`emit::slurm`], and if nothing of the plan can be put into the files.
+/// Errors of [`emit::slurm`], and if nothing of the plan can be put into the files.
 pub fn slurm(answer: &MigAnswer, site: &MigSite, files: &[OwnFile]) -> Result<Patch> {
     emit::check(answer)?;
     let (configurations, gpu) = (emit::nodes(answer, site)?, emit::slurm_type(answer, site));
@@ -361,7 +361,7 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite, files: &[OwnFile]) -> Result<Pa
         .collect();
     let mut said = emit::about(answer);
     said.extend(configurations.iter().map(emit::in_words));
-    let mut editing = SlurmFiles::of(files);
+    let mut editing = SlurmFiles::new(files);
     let is_in = put_in(&mut editing, gpu, site.gpus_per_node, &mut wanted);
     editing.patch(said, STEPS).whole_or_told(is_in)
 }
@@ -388,7 +388,7 @@ mod tests {
     fn patched(slurm: &str, gres: &str, all: &[(u32, &str)]) -> (String, String, Result<Patch>) {
         let own = |name: &str, text: &str| OwnFile::new(name.to_owned(), text.to_owned()).unwrap();
         let files = [own("slurm.conf", slurm), own("gres.conf", gres)];
-        let mut editing = SlurmFiles::of(&files);
+        let mut editing = SlurmFiles::new(&files);
         let is_in = put_in(&mut editing, "a100", 8, &mut wanted(all));
         let text = |at: usize| editing.files[at].1.text().to_owned();
         let (slurm, gres) = (text(0), text(1));
@@ -406,8 +406,8 @@ mod tests {
         let (before, after) = SLURM.split_once("NodeName=gpu[01-04]").unwrap();
         let after = after.split_once('\n').unwrap().1;
         assert_eq!(slurm, format!("{before}{divided}{after}"));
-        let found = "AutoDetect=off\nNodeName=gpu04 Name=gpu Type=a100 File=/dev/nvidia[0-7]\nNodeName=old1 Name=gpu Type=k80 File=/dev/nvidia[0-3]\nNodeName=gpu[01-03] AutoDetect=nvml\n";
-        assert_eq!(gres, found);
+        let result = "AutoDetect=off\nNodeName=gpu04 Name=gpu Type=a100 File=/dev/nvidia[0-7]\nNodeName=old1 Name=gpu Type=k80 File=/dev/nvidia[0-3]\nNodeName=gpu[01-03] AutoDetect=nvml\n";
+        assert_eq!(gres, result);
         let patch = patch.unwrap();
         assert_eq!((patch.made, patch.left.len()), (4, 0), "{}", patch.file.1);
         for told in [
@@ -417,7 +417,7 @@ mod tests {
             assert!(patch.file.1.contains(told), "{}", patch.file.1);
         }
         let (again, gres, patch) = patched(&slurm, &gres, &all);
-        assert_eq!((again, gres), (slurm, found.to_owned()));
+        assert_eq!((again, gres), (slurm, result.to_owned()));
         let patch = patch.unwrap();
         assert!(patch.made == 0 && patch.told() == "slurm.patch: nothing to change in your files", "{}", patch.told());
     }

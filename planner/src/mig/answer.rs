@@ -1,4 +1,4 @@
-//! The answer of `plan mig`, as JSON (`plan-mig/2`).
+//! The answer of `plan share mig`, as JSON (`plan-share-mig/2`).
 //!
 //! The **plan** takes the speed of a job type on a slice as it was measured, and forecasts it where it was not. Beside it stand every job on a whole GPU and the best partition that all GPUs
 //! have. The **test** asks what plans are worth where nothing was measured: the speeds of each family are forecast without any step time of it, rules choose fleets by that, and what was
@@ -38,12 +38,12 @@ pub(super) use advise::jobs;
 pub use render::report;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "plan-mig/2";
+pub const SCHEMA: &str = "plan-share-mig/2";
 
 /// A profile of the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MigProfileRow {
-    /// Name.
+    /// Name of the profile.
     pub profile: String,
     /// Parts of the SMs, of seven.
     pub compute_slices: u32,
@@ -91,11 +91,11 @@ pub struct MigPlaced {
     pub speed: f64,
     /// How many times as slow, at the 0.9 quantile.
     pub slowdown90: f64,
-    /// How that is known.
+    /// How the speed is known.
     pub basis: SpeedBasis,
 }
 
-/// What it takes to get there from the partitions of now.
+/// Change from the partitions of now.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MigChange {
     /// GPUs there are now.
@@ -104,11 +104,11 @@ pub struct MigChange {
     pub kept: u32,
     /// GPUs of the plan that must be given another partition.
     pub changed: u32,
-    /// Of these, GPUs that there are, which are drained first; the others are new.
+    /// GPUs to change that there are, which are drained first; the others are new.
     pub drained: u32,
     /// How long a GPU takes no job before it is changed, seconds.
     pub drain_s: f64,
-    /// What that costs.
+    /// GPU time lost to draining, GPU-hours.
     pub gpu_hours: f64,
 }
 
@@ -117,7 +117,7 @@ pub struct MigChange {
 pub struct MigTested {
     /// Job types that take part: those that were measured on a slice.
     pub job_types: usize,
-    /// Their families, each forecast without its step times.
+    /// Families of these job types, each forecast without its step times.
     pub families: usize,
     /// Profiles that were measured; no other is used.
     pub profiles: Vec<String>,
@@ -141,14 +141,14 @@ pub struct MigTrial {
 /// The answer.
 pub type MigAnswer = Answer<MigTrial, MigBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MigBody {
     /// The GPU.
     pub gpu: String,
-    /// What Slurm calls it.
+    /// Name in Slurm.
     pub slurm_type: String,
-    /// Its profiles, the smallest first.
+    /// Profiles of the GPU, the smallest first.
     pub profiles: Vec<MigProfileRow>,
     /// Partitions of it to which no slice can be added.
     pub partitions: usize,
@@ -168,13 +168,14 @@ pub struct MigBody {
     pub plan: MigTried,
     /// Whether no fleet can be better, to a ten-thousandth.
     pub proven: bool,
-    /// Where its jobs go.
+    /// Where the jobs of the fleet go.
     pub placed: Vec<MigPlaced>,
-    /// What it takes to get there; none where the partitions of now were not told.
+    /// Change to the plan; none where the partitions of now were not told.
     pub change: Option<MigChange>,
     /// Whole GPUs, and the best partition for all where there is one.
     pub beside: Vec<MigTried>,
-    /// What of the plan the patch to the user's own files leaves out, and why; empty where it holds all, or no file was named.
+    /// Parts of the plan that the patch to the user's own files leaves out, and why; empty where it
+    /// holds all, or no file was named.
     pub not_in_patch: Vec<String>,
 }
 
@@ -194,7 +195,7 @@ pub fn plan(
     demand: &MigDemand,
     request: &MigRequest,
 ) -> Result<MigAnswer> {
-    let evidence = MigEvidence::of(table, gpu, demand)?;
+    let evidence = MigEvidence::new(table, gpu, demand)?;
     let profiles = (0..gpu.profiles.len()).collect();
     let question = MigQuestion { evidence: &evidence, demand, request, profiles };
     let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::defect("whole GPUs carry nothing".to_owned()));
@@ -206,7 +207,7 @@ pub fn plan(
     notes.extend(assumed(demand, request, &evidence, false));
     let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: Vec::new() };
     let trial = MigTrial { tested, replayed: None };
-    Ok(told(head, trial, MigBody::of(gpu, demand, request, plan, beside)))
+    Ok(told(head, trial, MigBody::new(gpu, demand, request, plan, beside)))
 }
 
 /// Plans partitions for the jobs of a trace: those of one GPU. One partition for all is taken where it needs no more GPUs and is advised.
@@ -222,8 +223,8 @@ pub fn plan_jobs(
     asked: &MigStudyRequest,
     watch: &dyn Watch,
 ) -> Result<MigAnswer> {
-    let jobs = MigJobs::of(OneGpuJobs::of(trace), &MigTypes::of(table, gpu)?, asked)?;
-    let evidence = MigEvidence::of(table, gpu, &jobs.demand)?;
+    let jobs = MigJobs::new(OneGpuJobs::new(trace), &MigTypes::new(table, gpu)?, asked)?;
+    let evidence = MigEvidence::new(table, gpu, &jobs.demand)?;
     let study = MigStudy::new(&evidence, &jobs, request, asked);
     let not_kept = || {
         Error::NothingToEvaluate(format!(
@@ -232,7 +233,7 @@ pub fn plan_jobs(
         ))
     };
     watch.more(3);
-    let found = study.from_now_on(MigRule::Plan, watch)?.ok_or_else(not_kept)?;
+    let result = study.from_now_on(MigRule::Plan, watch)?.ok_or_else(not_kept)?;
     let whole = study.from_now_on(MigRule::WholeGpus, watch)?.ok_or_else(not_kept)?;
     let one = study.from_now_on(MigRule::OnePartition, watch)?;
     let mut beside = vec![whole.fleet.tried];
@@ -240,12 +241,12 @@ pub fn plan_jobs(
     let (begins_ms, split_ms) = jobs.span_ms();
     let replayed = study.replayed(trace.moment(&Zone::named(&trace.zone)?, split_ms, begins_ms), watch)?;
     let asked_of = |chosen: &MigChosen| MigRequest { busy: chosen.busy, ..request.clone() };
-    let body = |chosen: MigChosen| MigBody::of(gpu, &jobs.demand, &asked_of(&chosen), chosen.fleet, beside.clone());
+    let body = |chosen: MigChosen| MigBody::new(gpu, &jobs.demand, &asked_of(&chosen), chosen.fleet, beside.clone());
     let simpler = one.filter(|one| {
         let is_advised = || advise::judge(Some(&replayed), &body(one.clone())).0 == Verdict::Advised;
-        one.fleet.tried.gpus <= found.fleet.tried.gpus && is_advised()
+        one.fleet.tried.gpus <= result.fleet.tried.gpus && is_advised()
     });
-    let plan = simpler.unwrap_or(found);
+    let plan = simpler.unwrap_or(result);
     let request = asked_of(&plan);
     let mut notes = table.notes().to_vec();
     let tested = tested(table, gpu, &jobs.demand, &request, &mut notes)?;
@@ -274,7 +275,7 @@ fn told(head: Head, trial: MigTrial, body: MigBody) -> MigAnswer {
 }
 
 impl MigBody {
-    fn of(
+    fn new(
         gpu: &'static MigGpu,
         demand: &MigDemand,
         request: &MigRequest,
@@ -398,7 +399,7 @@ fn tested(
             .push("No job type of the demand was measured on a slice, so forecasts of them are not tested.".to_owned());
         return Ok(None);
     }
-    let evidence = MigEvidence::of(table, gpu, &part)?;
+    let evidence = MigEvidence::new(table, gpu, &part)?;
     if !evidence.can_be_tested() {
         notes.push("Three families whose profiles differ, with step times on slices, are needed to forecast a family without its own: forecasts are not tested.".to_owned());
         return Ok(None);
@@ -437,7 +438,7 @@ fn tested(
     }))
 }
 
-/// What is taken for granted.
+/// Assumptions.
 fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>, is_replayed: bool) -> Vec<String> {
     let mut said = vec![
         format!(

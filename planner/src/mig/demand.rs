@@ -24,7 +24,7 @@ const MOST_TYPES: usize = 500;
 /// Most jobs of a type at once, GPUs, or whole GPUs of load.
 pub(super) const MOST: f64 = 1e5;
 
-/// What one job type asks for.
+/// Demand of one job type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MigDemandRow {
     /// Job type.
@@ -82,16 +82,16 @@ impl MigDemand {
             } else {
                 (whole(row, "jobs")?, None)
             };
-            let found = MigDemandRow { job, jobs, run_s };
-            if found.load() > MOST {
+            let result = MigDemandRow { job, jobs, run_s };
+            if result.load() > MOST {
                 return Err(row.wrong(
-                    format!("it keeps {} GPUs busy, and {MOST} are the most", found.load()),
+                    format!("it keeps {} GPUs busy, and {MOST} are the most", result.load()),
                     "plan a part of the jobs, or check the units: run_s is in seconds",
                 ));
             }
             // What asks for nothing needs nothing.
-            if found.load() > 0.0 {
-                rows.push(found);
+            if result.load() > 0.0 {
+                rows.push(result);
             }
             Ok(())
         })?;
@@ -116,24 +116,24 @@ type Cell<T> = std::result::Result<T, tracecast_predictors::Error>;
 
 /// A number that must be there.
 fn amount(row: &SheetRow<'_>, name: &str) -> Cell<f64> {
-    let Some(found) = row.number(name)? else {
+    let Some(result) = row.number(name)? else {
         return Err(row.wrong(format!("column `{name}` is empty"), "write a number in every row"));
     };
-    if found > 1e9 {
-        return Err(row.wrong(format!("column `{name}` holds {found}"), "write a number below a billion"));
+    if result > 1e9 {
+        return Err(row.wrong(format!("column `{name}` holds {result}"), "write a number below a billion"));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// A whole number that must be there.
 fn whole(row: &SheetRow<'_>, name: &str) -> Cell<f64> {
-    let found = amount(row, name)?;
-    if found.fract() != 0.0 || found > MOST {
+    let result = amount(row, name)?;
+    if result.fract() != 0.0 || result > MOST {
         return Err(
-            row.wrong(format!("column `{name}` holds {found}"), &format!("write a whole number of at most {MOST}"))
+            row.wrong(format!("column `{name}` holds {result}"), &format!("write a whole number of at most {MOST}"))
         );
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Reads how GPUs are partitioned now: partitions, and how many GPUs have each.
@@ -144,29 +144,29 @@ pub fn read_now(path: &Path, gpu: &MigGpu) -> Result<Vec<(MigPartition, u32)>> {
     let text = sheet::text(path)?;
     let sheet = Sheet::open(path, &text)?;
     sheet.needs(&["partition", "gpus"], "name a file with the columns partition and gpus, such as 2x3g.20gb,4")?;
-    let mut found: Vec<(MigPartition, u32)> = Vec::new();
+    let mut result: Vec<(MigPartition, u32)> = Vec::new();
     sheet.rows(|row| {
         let name = row.name("partition")?;
         let partition = MigPartition::parse(gpu, name).map_err(|error| {
             row.wrong(error.to_string(), "write a partition of this GPU, or name another GPU with --gpu")
         })?;
         let gpus = whole(row, "gpus")? as u32;
-        match found.iter_mut().find(|(known, _)| *known == partition) {
+        match result.iter_mut().find(|(known, _)| *known == partition) {
             Some((_, known)) => *known = known.saturating_add(gpus),
-            None => found.push((partition, gpus)),
+            None => result.push((partition, gpus)),
         }
         Ok(())
     })?;
-    let all: f64 = found.iter().map(|(_, gpus)| f64::from(*gpus)).sum();
+    let all: f64 = result.iter().map(|(_, gpus)| f64::from(*gpus)).sum();
     if all > MOST {
         let what = format!("{}: {all} GPUs, where {MOST} are the most that can be planned", path.display());
         return Err(Error::NothingToEvaluate(what));
     }
-    found.retain(|(_, gpus)| *gpus > 0);
-    if found.is_empty() {
+    result.retain(|(_, gpus)| *gpus > 0);
+    if result.is_empty() {
         return Err(Error::no_jobs(format!("{}: there is no GPU in it", path.display())));
     }
-    Ok(found)
+    Ok(result)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emit::kubernetes::{self, config_map};
 use crate::plan::emit::{check_gpus_per_node, check_name, check_namespace, comments};
-use crate::plan::verdict::Verdict;
 use crate::yaml::{document, stream};
 
 /// The configuration that goes back to whole GPUs, by the name that NVIDIA's own files give it.
@@ -31,7 +30,7 @@ const ALL_DISABLED: &str = "all-disabled";
 pub struct MigSite {
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// What Slurm calls the GPU, if not as usual.
+    /// Name of the GPU in Slurm, if not the usual one.
     pub slurm_type: Option<String>,
     /// Namespace of NVIDIA's operator.
     pub namespace: String,
@@ -65,14 +64,14 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
     if let Some(name) = &site.slurm_type {
         check_name("type of a GPU in Slurm", name, "-_.", "give one such as a100")?;
     }
-    let mut found: Vec<(Vec<(MigPartitionRow, u32)>, u32)> = Vec::new();
+    let mut result: Vec<(Vec<(MigPartitionRow, u32)>, u32)> = Vec::new();
     let mut rest: Vec<(MigPartitionRow, u32)> = Vec::new();
     // Whole GPUs last, so that those which are not needed stand beside them.
     let whole = |row: &&MigPartitionRow| row.is_whole();
     let rows = &answer.body.plan.partitions;
     for row in rows.iter().filter(|row| !whole(row)).chain(rows.iter().filter(whole)) {
         if row.gpus >= per_node {
-            found.push((vec![(row.clone(), per_node)], row.gpus / per_node));
+            result.push((vec![(row.clone(), per_node)], row.gpus / per_node));
         }
         if row.gpus % per_node > 0 {
             rest.push((row.clone(), row.gpus % per_node));
@@ -86,7 +85,7 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
             node.push((row.clone(), here));
             (gpus, free) = (gpus - here, free - here);
             if free == 0 {
-                found.push((std::mem::take(&mut node), 1));
+                result.push((std::mem::take(&mut node), 1));
                 free = per_node;
             }
         }
@@ -97,14 +96,14 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
             Some((_, gpus)) => *gpus += free,
             None => node.push((spare, free)),
         }
-        found.push((node, 1));
+        result.push((node, 1));
     }
     let named = |(at, (gpus, nodes)): (usize, (Vec<(MigPartitionRow, u32)>, u32))| MigNodes {
         name: format!("mig-{}", at + 1),
         nodes,
         gpus,
     };
-    Ok(found.into_iter().enumerate().map(named).collect())
+    Ok(result.into_iter().enumerate().map(named).collect())
 }
 
 /// Whether a plan can be written at all.
@@ -112,10 +111,10 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
 /// # Errors
 /// If it is not followed.
 pub fn check(answer: &MigAnswer) -> Result<()> {
-    if answer.verdict == Verdict::Advised { Ok(()) } else { Err(Error::NotEmitted(answer.action.replace("**", ""))) }
+    if answer.is_advised() { Ok(()) } else { Err(Error::NotEmitted(answer.action.replace("**", ""))) }
 }
 
-/// What all files say first.
+/// Comment lines at the top of every file.
 pub(super) fn about(answer: &MigAnswer) -> Vec<String> {
     let mut said = vec![answer.action.replace("**", "")];
     if let Some(recommendation) = &answer.recommendation {
@@ -178,7 +177,7 @@ fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
     answer.body.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
 }
 
-/// What Slurm calls the whole GPU.
+/// Name of the whole GPU in Slurm.
 pub(super) fn slurm_type<'a>(answer: &'a MigAnswer, site: &'a MigSite) -> &'a str {
     site.slurm_type.as_deref().unwrap_or(&answer.body.slurm_type)
 }

@@ -49,7 +49,7 @@ impl MigProfile {
 pub struct MigGpu {
     /// Name here, such as `a100-40gb`.
     pub name: &'static str,
-    /// What Slurm calls it, before the profile: `a100_3g.20gb`.
+    /// Name in Slurm, before the profile: `a100_3g.20gb`.
     pub slurm: &'static str,
     /// Profiles, the smallest first and the whole GPU last.
     pub profiles: [MigProfile; 6],
@@ -115,8 +115,8 @@ impl MigGpu {
     /// # Errors
     /// If there is none; the error lists them.
     pub fn named(name: &str) -> Result<&'static Self> {
-        let found = GPUS.iter().find(|gpu| gpu.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| Error::unknown("GPU with MIG", name.to_owned(), NAMES))
+        let result = GPUS.iter().find(|gpu| gpu.name.eq_ignore_ascii_case(name));
+        result.ok_or_else(|| Error::unknown("GPU with MIG", name.to_owned(), NAMES))
     }
 
     /// The place of a profile.

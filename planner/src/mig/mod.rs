@@ -1,4 +1,5 @@
-//! `plan mig`: which GPUs of a fleet are cut into which slices, for the jobs that they must carry.
+//! `plan share mig`: which GPUs of a fleet are cut into which slices, for the jobs that they must
+//! carry.
 //!
 //! ```text
 //! step times, profiles ──speed──▶ where each job type may go ─┐

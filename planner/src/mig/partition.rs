@@ -11,13 +11,13 @@
 use super::gpu::{COMPUTE_SLICES, MEMORY_SLICES, MigGpu};
 use crate::error::{Error, Result, excerpt};
 
-/// What the whole GPU is called beside its profile: MIG is off.
+/// Name of the whole GPU beside its profile: MIG is off.
 pub const WHOLE: &str = "whole";
 
 /// A number of slices of each profile of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MigPartition {
-    /// In order of the GPU's profiles.
+    /// Slices of each profile, in the order of the GPU's profiles.
     pub counts: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl MigPartition {
         named.filter(|(_, count)| **count > 0).map(|(profile, count)| (profile.name, *count)).collect()
     }
 
-    /// Its name.
+    /// Name of the partition: profiles joined by `+`, or `whole`.
     pub fn name(&self, gpu: &MigGpu) -> String {
         if self.is_whole(gpu) {
             return WHOLE.to_owned();
@@ -83,9 +83,9 @@ impl MigPartition {
             };
             *slot += count;
         }
-        let found = Self { counts };
-        if full(gpu).iter().any(|partition| partition.holds(&found)) {
-            return Ok(found);
+        let result = Self { counts };
+        if full(gpu).iter().any(|partition| partition.holds(&result)) {
+            return Ok(result);
         }
         Err(wrong("these slices cannot lie on one GPU together; see `nvidia-smi mig -lgipp`".to_owned()))
     }
@@ -101,11 +101,11 @@ pub type MigPlacement = Vec<(usize, u32)>;
 
 /// Placements to which no slice can be added, in order.
 pub fn placements(gpu: &MigGpu) -> Vec<MigPlacement> {
-    let mut found = Vec::new();
-    extend(gpu, 0, &mut Vec::new(), &mut found);
-    found.retain(|placement| !can_grow(gpu, placement));
-    found.sort_unstable();
-    found
+    let mut result = Vec::new();
+    extend(gpu, 0, &mut Vec::new(), &mut result);
+    result.retain(|placement| !can_grow(gpu, placement));
+    result.sort_unstable();
+    result
 }
 
 fn compute(gpu: &MigGpu, placement: &MigPlacement) -> u32 {
@@ -113,17 +113,17 @@ fn compute(gpu: &MigGpu, placement: &MigPlacement) -> u32 {
 }
 
 /// All placements that begin as `placement` does, from memory slice `at` on.
-fn extend(gpu: &MigGpu, at: u32, placement: &mut MigPlacement, found: &mut Vec<MigPlacement>) {
+fn extend(gpu: &MigGpu, at: u32, placement: &mut MigPlacement, result: &mut Vec<MigPlacement>) {
     if at >= MEMORY_SLICES {
-        found.push(placement.clone());
+        result.push(placement.clone());
         return;
     }
-    extend(gpu, at + 1, placement, found);
+    extend(gpu, at + 1, placement, result);
     let left = COMPUTE_SLICES - compute(gpu, placement);
     for (which, profile) in gpu.profiles.iter().enumerate() {
         if profile.starts.contains(&at) && profile.compute <= left {
             placement.push((which, at));
-            extend(gpu, at + profile.memory, placement, found);
+            extend(gpu, at + profile.memory, placement, result);
             placement.pop();
         }
     }
@@ -207,9 +207,9 @@ mod tests {
         ];
         let mut sorted: Vec<&str> = wanted.to_vec();
         sorted.sort_unstable();
-        let mut found: Vec<&str> = plain.iter().map(String::as_str).collect();
-        found.sort_unstable();
-        assert_eq!(found, sorted);
+        let mut result: Vec<&str> = plain.iter().map(String::as_str).collect();
+        result.sort_unstable();
+        assert_eq!(result, sorted);
     }
 
     #[test]

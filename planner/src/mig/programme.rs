@@ -29,7 +29,7 @@ const GAP: f64 = 1e-4;
 /// What sums of floats differ by.
 const CLOSE: f64 = 1e-6;
 
-/// What a job type needs.
+/// Need of a job type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigNeed {
     /// How much.
@@ -47,7 +47,7 @@ pub struct MigProgramme<'a> {
     pub partitions: &'a [MigPartition],
     /// GPUs that have each now.
     pub now: &'a [u32],
-    /// What job types need.
+    /// Needs of the job types.
     pub needs: &'a [MigNeed],
     /// GPUs there are; `None` if all that is needed must be carried, on as few as possible.
     pub gpus: Option<u32>,
@@ -60,7 +60,7 @@ pub struct MigChoice {
     pub counts: Vec<u32>,
     /// Slices of each profile that each job type is given.
     pub placed: Vec<Vec<f64>>,
-    /// What they make, in whole GPUs.
+    /// Progress, in whole GPUs.
     pub progress: f64,
     /// GPUs that stay as they are.
     pub kept: u32,
@@ -95,9 +95,9 @@ impl Goal {
     }
 
     /// Whether a bound leaves nothing to gain over what was found.
-    fn is_closed(self, bound: f64, found: Option<&(Vec<u32>, f64)>) -> bool {
+    fn is_closed(self, bound: f64, result: Option<&(Vec<u32>, f64)>) -> bool {
         let slack = |value: f64| if self.is_whole() { 0.5 } else { GAP * value.abs().max(1.0) };
-        found.is_some_and(|(_, value)| bound <= value + slack(*value))
+        result.is_some_and(|(_, value)| bound <= value + slack(*value))
     }
 }
 
@@ -138,15 +138,15 @@ impl MigProgramme<'_> {
             _ => held.gpus = Some(counts.iter().sum()),
         }
         if self.now.iter().any(|gpus| *gpus > 0)
-            && let Some((found, _, _)) = self.search(Goal::Kept, held, Some(counts.clone()), LATER_NODES)?
+            && let Some((result, _, _)) = self.search(Goal::Kept, held, Some(counts.clone()), LATER_NODES)?
         {
-            counts = found;
+            counts = result;
         }
         held.kept = Some(self.kept(&counts));
         if first != Goal::Progress
-            && let Some((found, _, _)) = self.search(Goal::Progress, held, Some(counts.clone()), LATER_NODES)?
+            && let Some((result, _, _)) = self.search(Goal::Progress, held, Some(counts.clone()), LATER_NODES)?
         {
-            counts = found;
+            counts = result;
         }
         let all = Held { gpus: held.gpus, ..Held::default() };
         let Some(last) = self.relaxed(Goal::Progress, all, &(counts.clone(), counts.clone()))? else {
@@ -216,16 +216,16 @@ impl MigProgramme<'_> {
             }
             for counts in near {
                 if !goal.is_closed(here, best.as_ref())
-                    && let Some(found) = self.tried(goal, held, counts)?
-                    && best.as_ref().is_none_or(|best| found.1 > best.1)
+                    && let Some(result) = self.tried(goal, held, counts)?
+                    && best.as_ref().is_none_or(|best| result.1 > best.1)
                 {
-                    best = Some(found);
+                    best = Some(result);
                 }
             }
             let fraction = widest.and_then(|at| Some((at, *relaxed.counts.get(at)?)));
             let fraction = fraction.filter(|(_, count)| away(count) > CLOSE);
             let (Some((at, count)), false) = (fraction, goal.is_closed(here, best.as_ref())) else {
-                // Of a whole relaxation, the rounded fleet is that fleet.
+                // The rounded fleet of an integral relaxation is that relaxation.
                 bound = bound.max(here);
                 continue;
             };
@@ -250,9 +250,9 @@ impl MigProgramme<'_> {
 
     /// A whole fleet with its value, if it keeps what is held.
     fn tried(&self, goal: Goal, held: Held, counts: Vec<u32>) -> Result<Option<(Vec<u32>, f64)>> {
-        let found = self.relaxed(goal, held, &(counts.clone(), counts.clone()))?;
-        Ok(found.map(|found| {
-            let value = if goal.is_whole() { found.value.round() } else { found.value };
+        let result = self.relaxed(goal, held, &(counts.clone(), counts.clone()))?;
+        Ok(result.map(|result| {
+            let value = if goal.is_whole() { result.value.round() } else { result.value };
             (counts, value)
         }))
     }
@@ -263,20 +263,20 @@ impl MigProgramme<'_> {
         let counts: Vec<f64> = counts.iter().map(|count| near(*count).max(0.0)).collect();
         let all = (counts.iter().sum::<f64>() - CLOSE).ceil().max(0.0) as u32;
         let all = held.gpus.map_or(all, |gpus| all.min(gpus));
-        let mut found: Vec<u32> = counts.iter().map(|count| count.floor() as u32).collect();
+        let mut result: Vec<u32> = counts.iter().map(|count| count.floor() as u32).collect();
         let mut rests: Vec<(usize, f64)> = counts.iter().map(|count| count.fract()).enumerate().collect();
         rests.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let mut left = all.saturating_sub(found.iter().sum());
+        let mut left = all.saturating_sub(result.iter().sum());
         for (at, rest) in rests {
             if left == 0 || rest <= 0.0 {
                 break;
             }
-            if let Some(slot) = found.get_mut(at) {
+            if let Some(slot) = result.get_mut(at) {
                 *slot += 1;
                 left -= 1;
             }
         }
-        found
+        result
     }
 
     /// Fleets in fractions between the bounds of a node; `None` if there is none.
@@ -347,12 +347,12 @@ impl MigProgramme<'_> {
             Goal::Progress => progress,
             Goal::Kept => kept,
         };
-        let found = solved_if_possible(vars.maximise(sought.clone()), rows, "a fleet of partitions")?;
-        Ok(found.map(|found| {
-            let of = |slot: &Option<Variable>| slot.map_or(0.0, |slices| found.value(slices).max(0.0));
+        let result = solved_if_possible(vars.maximise(sought.clone()), rows, "a fleet of partitions")?;
+        Ok(result.map(|result| {
+            let of = |slot: &Option<Variable>| slot.map_or(0.0, |slices| result.value(slices).max(0.0));
             Relaxed {
-                value: found.eval(sought),
-                counts: counts.iter().map(|count| found.value(*count)).collect(),
+                value: result.eval(sought),
+                counts: counts.iter().map(|count| result.value(*count)).collect(),
                 placed: given.iter().map(|given| given.iter().map(of).collect()).collect(),
             }
         }))

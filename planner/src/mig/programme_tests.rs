@@ -23,21 +23,21 @@ fn jobs(count: u32, from: usize, speeds: [f64; 6]) -> MigNeed {
 const BY_SIZE: [f64; 6] = [0.2, 0.25, 0.4, 0.6, 0.7, 1.0];
 
 fn fleet(programme: &MigProgramme<'_>) -> MigChoice {
-    let found = programme.solve().unwrap().unwrap();
-    check(programme, &found);
-    found
+    let result = programme.solve().unwrap().unwrap();
+    check(programme, &result);
+    result
 }
 
 /// Nothing is used twice, nothing is lost, and the bound is one.
-fn check(programme: &MigProgramme<'_>, found: &MigChoice) {
+fn check(programme: &MigProgramme<'_>, result: &MigChoice) {
     let gpu = a100();
     for profile in 0..gpu.profiles.len() {
-        let used: f64 = found.placed.iter().map(|slices| slices[profile]).sum();
+        let used: f64 = result.placed.iter().map(|slices| slices[profile]).sum();
         let there: u32 =
-            found.counts.iter().zip(programme.partitions).map(|(count, of)| count * of.counts[profile]).sum();
+            result.counts.iter().zip(programme.partitions).map(|(count, of)| count * of.counts[profile]).sum();
         assert!(used <= there as f64 + 1e-6, "{used} of {there} slices of profile {profile}");
     }
-    for (need, slices) in programme.needs.iter().zip(&found.placed) {
+    for (need, slices) in programme.needs.iter().zip(&result.placed) {
         let carried: f64 = need.carries.iter().zip(slices).map(|(carries, slices)| carries * slices).sum();
         assert!(carried <= need.amount + 1e-6);
         assert!(programme.gpus.is_some() || carried >= need.amount - 1e-6, "{carried} of {}", need.amount);
@@ -49,8 +49,8 @@ fn check(programme: &MigProgramme<'_>, found: &MigChoice) {
         }
     }
     match programme.gpus {
-        Some(most) => assert!(found.gpus() <= most && found.progress <= found.bound + 1e-6),
-        None => assert!(found.gpus() as f64 >= found.bound - 1e-6),
+        Some(most) => assert!(result.gpus() <= most && result.progress <= result.bound + 1e-6),
+        None => assert!(result.gpus() as f64 >= result.bound - 1e-6),
     }
 }
 
@@ -59,8 +59,8 @@ fn the_worked_example() {
     let partitions = full(a100());
     let needs = [jobs(3, 3, BY_SIZE), jobs(4, 0, BY_SIZE)];
     let programme = MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None };
-    let found = fleet(&programme);
-    assert_eq!((found.gpus(), found.bound), (2, 2.0));
+    let result = fleet(&programme);
+    assert_eq!((result.gpus(), result.bound), (2, 2.0));
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn a_fleet_worked_out_by_hand() {
     // run fastest on 3g, 2g and 2g: 2 × (0.7 + 0.6) + 0.6 + 0.4 + 0.4 = 4.0.
     let partitions = full(a100());
     let needs = [jobs(2, 3, BY_SIZE), jobs(2, 4, BY_SIZE), jobs(3, 0, BY_SIZE)];
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
-    assert_eq!((found.gpus(), found.bound), (3, 3.0));
-    assert!((found.progress - 4.0).abs() < 1e-6, "{found:?}");
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
+    assert_eq!((result.gpus(), result.bound), (3, 3.0));
+    assert!((result.progress - 4.0).abs() < 1e-6, "{result:?}");
     // On one GPU something waits: nothing makes more than a 3g and two 2g.
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: Some(1) });
-    assert!((found.progress - 1.4).abs() < 1e-6 && found.bound <= 1.4 * (1.0 + 1e-3), "{found:?}");
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: Some(1) });
+    assert!((result.progress - 1.4).abs() < 1e-6 && result.bound <= 1.4 * (1.0 + 1e-3), "{result:?}");
 }
 
 #[test]
@@ -84,16 +84,16 @@ fn of_equal_fleets_the_one_with_fewer_changes() {
     let there = named("2x2g.10gb+3x1g.5gb");
     let needs = [jobs(4, 2, BY_SIZE)];
     let now: Vec<u32> = partitions.iter().map(|of| u32::from(*of == there)).collect();
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &now, needs: &needs, gpus: None });
-    assert_eq!((found.gpus(), found.kept), (2, 1));
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &now, needs: &needs, gpus: None });
+    assert_eq!((result.gpus(), result.kept), (2, 1));
     // Without any there, the fastest slices are taken: 4g+3g twice.
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
-    assert!((found.progress - 2.6).abs() < 1e-6 && found.kept == 0, "{found:?}");
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
+    assert!((result.progress - 2.6).abs() < 1e-6 && result.kept == 0, "{result:?}");
     // A partition that is not full is kept as well.
     partitions.push(named("3g.20gb+2g.10gb"));
     let now: Vec<u32> = partitions.iter().map(|of| 2 * u32::from(*of == named("3g.20gb+2g.10gb"))).collect();
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &now, needs: &needs, gpus: None });
-    assert_eq!((found.gpus(), found.kept), (2, 2));
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &now, needs: &needs, gpus: None });
+    assert_eq!((result.gpus(), result.kept), (2, 2));
 }
 
 #[test]
@@ -103,13 +103,13 @@ fn a_load_is_shared_among_slices() {
     let of = |speed: f64| 0.8 * speed;
     let speeds = [0.0, 0.0, 0.0, 0.5, 0.5, 0.5];
     let need = MigNeed { amount: 1.5, carries: speeds.map(of).to_vec(), makes: speeds.map(of).to_vec() };
-    let found =
+    let result =
         fleet(&MigProgramme { partitions: &partitions, now: &[], needs: std::slice::from_ref(&need), gpus: None });
-    assert_eq!((found.gpus(), found.bound), (2, 2.0));
-    assert!((found.progress - 1.5).abs() < 1e-6);
+    assert_eq!((result.gpus(), result.bound), (2, 2.0));
+    assert!((result.progress - 1.5).abs() < 1e-6);
     // On one GPU 0.8 of it is carried.
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &[need], gpus: Some(1) });
-    assert!((found.progress - 0.8).abs() < 1e-6, "{found:?}");
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &[need], gpus: Some(1) });
+    assert!((result.progress - 0.8).abs() < 1e-6, "{result:?}");
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn what_fits_nowhere_has_no_fleet() {
     let programme = MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None };
     assert_eq!(programme.solve().unwrap(), None);
     // Where the GPUs are given, who has no room waits.
-    let found = fleet(&MigProgramme { gpus: Some(1), ..programme });
-    assert!((found.progress - 7.0 * 0.2).abs() < 1e-6, "{found:?}");
+    let result = fleet(&MigProgramme { gpus: Some(1), ..programme });
+    assert!((result.progress - 7.0 * 0.2).abs() < 1e-6, "{result:?}");
 }
 
 #[test]
@@ -132,15 +132,15 @@ fn a_hundred_gpus_are_planned_within_the_limit_of_nodes() {
             jobs(7 + (at * 5) % 11, (at % 5) as usize, BY_SIZE.map(|speed| speed.powf(slow)))
         })
         .collect();
-    let found = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
-    assert!(found.gpus() as f64 <= found.bound + 1.0, "{} GPUs, bound {}", found.gpus(), found.bound);
+    let result = fleet(&MigProgramme { partitions: &partitions, now: &[], needs: &needs, gpus: None });
+    assert!(result.gpus() as f64 <= result.bound + 1.0, "{} GPUs, bound {}", result.gpus(), result.bound);
 }
 
 /// All fleets of at most `most` GPUs.
 fn fleets(partitions: usize, most: u32) -> Vec<Vec<u32>> {
-    let mut found = vec![vec![]];
+    let mut result = vec![vec![]];
     for _ in 0..partitions {
-        found = found
+        result = result
             .into_iter()
             .flat_map(|head: Vec<u32>| {
                 let left = most - head.iter().sum::<u32>();
@@ -148,7 +148,7 @@ fn fleets(partitions: usize, most: u32) -> Vec<Vec<u32>> {
             })
             .collect();
     }
-    found
+    result
 }
 
 /// The most progress of jobs, one after the other, on slices; `None` if not all have one and all must.
@@ -160,8 +160,8 @@ fn brute(jobs: &[&MigNeed], slices: &mut [u32], all: bool) -> Option<f64> {
             continue;
         }
         slices[profile] -= 1;
-        if let Some(found) = brute(rest, slices, all) {
-            best = Some(best.unwrap_or(0.0).max(found + first.makes[profile]));
+        if let Some(result) = brute(rest, slices, all) {
+            best = Some(best.unwrap_or(0.0).max(result + first.makes[profile]));
         }
         slices[profile] += 1;
     }
@@ -194,37 +194,37 @@ proptest! {
         let all = fleets(partitions.len(), 2);
         // The fewest GPUs that carry all, where two do.
         let programme = MigProgramme { partitions: &partitions, now: &now, needs: &needs, gpus: None };
-        let found = programme.solve().unwrap().unwrap();
-        check(&programme, &found);
+        let result = programme.solve().unwrap().unwrap();
+        check(&programme, &result);
         let able: Vec<(&Vec<u32>, f64)> = all
             .iter()
             .filter_map(|counts| Some((counts, brute(&single, &mut slices(counts), true)?)))
             .collect();
         if let Some(fewest) = able.iter().map(|(counts, _)| counts.iter().sum::<u32>()).min() {
-            prop_assert_eq!((found.gpus(), found.bound.round() as u32), (fewest, fewest));
+            prop_assert_eq!((result.gpus(), result.bound.round() as u32), (fewest, fewest));
             let equal: Vec<&(&Vec<u32>, f64)> =
                 able.iter().filter(|(counts, _)| counts.iter().sum::<u32>() == fewest).collect();
             let most_kept = equal.iter().map(|(counts, _)| kept(counts)).max().unwrap();
-            prop_assert_eq!(found.kept, most_kept);
+            prop_assert_eq!(result.kept, most_kept);
             let progress = equal
                 .iter()
                 .filter(|(counts, _)| kept(counts) == most_kept)
                 .map(|(_, progress)| *progress)
                 .fold(0.0, f64::max);
-            prop_assert!((found.progress - progress).abs() <= 1e-3 * progress, "{} {progress}", found.progress);
+            prop_assert!((result.progress - progress).abs() <= 1e-3 * progress, "{} {progress}", result.progress);
         } else {
-            prop_assert!(found.gpus() > 2);
+            prop_assert!(result.gpus() > 2);
         }
         // The most progress on GPUs that are given; whoever has no slice waits.
         let programme = MigProgramme { gpus: Some(gpus), ..programme };
-        let found = programme.solve().unwrap().unwrap();
-        check(&programme, &found);
+        let result = programme.solve().unwrap().unwrap();
+        check(&programme, &result);
         let most = all
             .iter()
             .filter(|counts| counts.iter().sum::<u32>() <= gpus)
             .filter_map(|counts| brute(&single, &mut slices(counts), false))
             .fold(0.0, f64::max);
-        prop_assert!((found.progress - most).abs() <= 1e-3 * most, "{} {most}", found.progress);
-        prop_assert!(found.bound >= most - 1e-6);
+        prop_assert!((result.progress - most).abs() <= 1e-3 * most, "{} {most}", result.progress);
+        prop_assert!(result.bound >= most - 1e-6);
     }
 }

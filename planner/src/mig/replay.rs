@@ -54,19 +54,19 @@ impl Profiles {
         Self(u32::try_from(profile).ok().and_then(|at| 1u8.checked_shl(at)).unwrap_or(0))
     }
 
-    /// These and others.
+    /// Union of two sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those that are in both.
+    /// Intersection of two sets.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// These without others.
+    /// Difference of two sets.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -77,7 +77,7 @@ impl Profiles {
         self.0 == 0
     }
 
-    /// Their places, the smallest first.
+    /// Indices of the profiles in the set, the smallest first.
     pub fn places(self) -> impl Iterator<Item = usize> {
         (0..8).filter(move |at| self.0 >> at & 1 == 1)
     }
@@ -122,7 +122,7 @@ impl SliceSpeeds {
     }
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SliceTimes {
     /// Start, milliseconds.
@@ -142,7 +142,7 @@ impl SliceTimes {
     }
 }
 
-/// What happens, in the order of classes.
+/// Event of the replay, in the order of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     End { job: u32, slice: u32 },
@@ -162,7 +162,7 @@ struct Engine<'a> {
     empty: Vec<BTreeSet<u32>>,
     /// Profiles that are known not to fit, by kind.
     bad: Vec<Profiles>,
-    /// Who waits, by kind and by what is asked.
+    /// Waiting jobs, by kind and by what is asked.
     waiting: BTreeMap<(u16, Profiles), BTreeSet<u32>>,
     failed: Vec<u32>,
     times: Vec<Option<SliceTimes>>,

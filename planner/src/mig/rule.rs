@@ -17,7 +17,7 @@ use super::programme::{MigChoice, MigNeed, MigProgramme};
 use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
 use crate::error::Result;
 
-/// What is asked.
+/// Request for a plan of MIG partitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigRequest {
     /// GPUs there are; `None` for the fewest that carry everything.
@@ -59,7 +59,7 @@ pub enum MigRule {
 }
 
 impl MigRule {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::WholeGpus => "whole GPUs",
@@ -76,7 +76,7 @@ impl MigRule {
 /// GPUs with one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MigPartitionRow {
-    /// Its name: profiles joined by `+`, or `whole`.
+    /// Name of the partition: profiles joined by `+`, or `whole`.
     pub partition: String,
     /// Slices of each profile, the largest first.
     pub slices: Vec<MigSliceCount>,
@@ -107,7 +107,7 @@ pub struct MigTried {
     pub rule: MigRule,
     /// GPUs that it takes.
     pub gpus: u32,
-    /// Their partitions, those of most GPUs first.
+    /// Partitions of the GPUs, those of most GPUs first.
     pub partitions: Vec<MigPartitionRow>,
     /// What the jobs make, in whole GPUs, by the speeds that the rule believes.
     pub progress: f64,
@@ -141,7 +141,7 @@ pub struct MigPut {
 /// A fleet with its placements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigFleet {
-    /// What is told of it.
+    /// Figures of the fleet.
     pub tried: MigTried,
     /// GPUs that stay as they are.
     pub kept: u32,
@@ -158,7 +158,7 @@ pub struct MigQuestion<'a> {
     pub evidence: &'a MigEvidence<'a>,
     /// What must be carried.
     pub demand: &'a MigDemand,
-    /// What is asked.
+    /// The request.
     pub request: &'a MigRequest,
     /// Places of the profiles that may be used.
     pub profiles: Vec<usize>,
@@ -214,14 +214,14 @@ impl MigQuestion<'_> {
             _ => self.partitions(),
         };
         let now = |of: &MigPartition| {
-            let found = self.request.now.iter().find(|(partition, _)| partition == of);
-            found.filter(|_| matches!(rule, MigRule::Plan | MigRule::OnePartition)).map_or(0, |(_, gpus)| *gpus)
+            let result = self.request.now.iter().find(|(partition, _)| partition == of);
+            result.filter(|_| matches!(rule, MigRule::Plan | MigRule::OnePartition)).map_or(0, |(_, gpus)| *gpus)
         };
         let solve = |partitions: &[MigPartition]| {
             let now: Vec<u32> = partitions.iter().map(now).collect();
             MigProgramme { partitions, now: &now, needs: &needs, gpus: self.request.gpus }.solve()
         };
-        let found = if rule == MigRule::OnePartition {
+        let result = if rule == MigRule::OnePartition {
             let mut best: Option<(Vec<MigPartition>, MigChoice)> = None;
             for partition in partitions {
                 let alone = vec![partition];
@@ -239,7 +239,7 @@ impl MigQuestion<'_> {
         } else {
             solve(&partitions)?.map(|choice| (partitions, choice))
         };
-        let Some((partitions, choice)) = found else { return Ok(None) };
+        let Some((partitions, choice)) = result else { return Ok(None) };
         let puts = self.puts(&choice, &needs);
         let tried = self.tried(rule, &partitions, &choice, &puts);
         Ok(Some(MigFleet { tried, kept: choice.kept, puts, speeds }))
@@ -247,19 +247,19 @@ impl MigQuestion<'_> {
 
     /// Where jobs are put by a choice, in order of job types and profiles.
     fn puts(&self, choice: &MigChoice, needs: &[MigNeed]) -> Vec<MigPut> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for (at, ((row, need), placed)) in self.demand.rows.iter().zip(needs).zip(&choice.placed).enumerate() {
             for (profile, (carries, slices)) in need.carries.iter().zip(placed).enumerate() {
                 if *slices > 1e-6 {
                     let jobs = row.jobs * carries * slices / need.amount;
-                    found.push(MigPut { at, profile, slices: snapped(*slices), jobs: snapped(jobs) });
+                    result.push(MigPut { at, profile, slices: snapped(*slices), jobs: snapped(jobs) });
                 }
             }
         }
-        found
+        result
     }
 
-    /// What is told of a fleet.
+    /// Figures of a fleet.
     fn tried(&self, rule: MigRule, partitions: &[MigPartition], choice: &MigChoice, puts: &[MigPut]) -> MigTried {
         let (mut all, mut over, mut unknown, mut made) = (0.0, 0.0, 0.0, 0.0);
         let (mut held, mut slices) = (0.0, 0.0);

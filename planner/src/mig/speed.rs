@@ -20,11 +20,11 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeedBasis {
-    /// It is the whole GPU, of which speeds are shares.
+    /// The whole GPU, which speeds are shares of.
     Whole,
-    /// It was measured.
+    /// Measured.
     Measured,
-    /// It is forecast from the profile.
+    /// Forecast from the profile.
     Forecast,
     /// Nothing is known.
     Unknown,
@@ -37,7 +37,7 @@ pub enum SpeedBelief {
     BestKnown,
     /// A forecast without any step time of the family, with its 0.9 quantile.
     ForecastQuantile,
-    /// The same, as if what is expected were sure.
+    /// The mean of such a forecast, taken as if it were sure.
     ForecastMean,
     /// The share of the SMs.
     ShareOfSms,
@@ -72,7 +72,7 @@ impl MigSpeed {
 pub struct MigEvidence<'t> {
     table: &'t SliceTable,
     gpu: &'static MigGpu,
-    /// Their places in the table.
+    /// Indices of the job types in the table.
     jobs: Vec<usize>,
     /// Taught by all families; none where there are too few.
     all: Option<SliceForecaster>,
@@ -85,7 +85,7 @@ impl<'t> MigEvidence<'t> {
     ///
     /// # Errors
     /// If the table is of another GPU or not of the whole one, a job type is not in it, or one does not fit on the GPU.
-    pub fn of(table: &'t SliceTable, gpu: &'static MigGpu, demand: &MigDemand) -> Result<Self> {
+    pub fn new(table: &'t SliceTable, gpu: &'static MigGpu, demand: &MigDemand) -> Result<Self> {
         if let Some(other) = table.slices().into_iter().find(|name| gpu.profile(name).is_none()) {
             return Err(Error::NothingToEvaluate(format!(
                 "step times were measured on slices such as {other}, which an {} does not have; name the GPU that was measured with --gpu",
@@ -117,18 +117,18 @@ impl<'t> MigEvidence<'t> {
                 family.or_insert_with(|| SliceForecaster::train(table, Some(*job)).ok()).clone()
             })
             .collect();
-        let found = Self { table, gpu, jobs, all: SliceForecaster::train(table, None).ok(), without };
+        let result = Self { table, gpu, jobs, all: SliceForecaster::train(table, None).ok(), without };
         for (at, row) in demand.rows.iter().enumerate() {
-            if !found.fits(at, gpu.whole()) {
+            if !result.fits(at, gpu.whole()) {
                 return Err(Error::NothingToEvaluate(format!(
                     "`{}` uses {} MB, which is more than an {} has; leave it out",
                     row.job,
-                    found.memory_mb(at).unwrap_or_default(),
+                    result.memory_mb(at).unwrap_or_default(),
                     gpu.name
                 )));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// The GPU.
@@ -210,7 +210,7 @@ impl<'t> MigEvidence<'t> {
             Some(MigSpeed { speed: told.speed, low: told.low, basis: SpeedBasis::Forecast, fits })
         };
         let without = || forecast(self.without.get(at).and_then(Option::as_ref));
-        let found = match belief {
+        let result = match belief {
             SpeedBelief::Measured => measured,
             SpeedBelief::BestKnown => measured.or_else(|| {
                 let told = forecast(self.all.as_ref())?;
@@ -224,7 +224,7 @@ impl<'t> MigEvidence<'t> {
                 share.map(|share| MigSpeed { fits, ..sure(share, SpeedBasis::Forecast) })
             }
         };
-        found.unwrap_or(MigSpeed::NOTHING)
+        result.unwrap_or(MigSpeed::NOTHING)
     }
 
     /// All job types of the demand on all profiles.

@@ -52,7 +52,7 @@ const THIRDS: usize = 3;
 /// Shortest time that a demand is taken over, milliseconds: jobs that come all at once come within an hour.
 const SHORTEST_MS: i64 = HOUR_MS;
 
-/// What is asked of the jobs of a trace.
+/// Request about the jobs of a trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MigStudyRequest {
     /// The split, milliseconds since the Unix epoch; where two thirds of the jobs are submitted if `None`.
@@ -101,7 +101,7 @@ pub struct MigReplayRow {
     pub busy: f64,
     /// GPUs.
     pub gpus: u32,
-    /// Their partitions.
+    /// Partitions of the GPUs.
     pub partitions: Vec<MigPartitionRow>,
     /// How the later jobs fared.
     pub later: MigFigures,
@@ -111,7 +111,7 @@ pub struct MigReplayRow {
     pub whole_instead: Option<u32>,
 }
 
-/// What fleets would have done to the later jobs of a trace.
+/// Outcomes of fleets on the later jobs of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MigReplayed {
     /// The split: jobs submitted from here on are the later ones. In the trace's zone.
@@ -144,20 +144,20 @@ impl MigReplayed {
 /// The job types that jobs of a trace may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigTypes {
-    /// Those of a table that fit on the GPU, those that were measured there first.
+    /// Job types of the table that fit on the GPU, those that were measured there first.
     pub names: Vec<String>,
     /// How many were measured: jobs without a known type are drawn from them.
     pub measured: usize,
-    /// Those that use more memory than the GPU has.
+    /// Job types that use more memory than the GPU has.
     pub too_large: Vec<String>,
 }
 
 impl MigTypes {
-    /// Those of a table.
+    /// Finds the job types of a table that fit on a GPU.
     ///
     /// # Errors
     /// If none was measured on the GPU and fits there.
-    pub fn of(table: &SliceTable, gpu: &MigGpu) -> Result<Self> {
+    pub fn new(table: &SliceTable, gpu: &MigGpu) -> Result<Self> {
         let whole = gpu.profiles.get(gpu.whole());
         let (name, usable_mib) = whole.map_or(("", 0.0), |whole| (whole.name, f64::from(whole.usable_mib)));
         let fits = |name: &String| {
@@ -197,7 +197,7 @@ impl MigJobs {
     ///
     /// # Errors
     /// If the file of types cannot be read, too few jobs lie before or after the split, or their load is beyond that of a file of demand.
-    pub fn of(mut all: OneGpuJobs, types: &MigTypes, request: &MigStudyRequest) -> Result<Self> {
+    pub fn new(mut all: OneGpuJobs, types: &MigTypes, request: &MigStudyRequest) -> Result<Self> {
         if let Some(path) = &request.types {
             let known: Vec<String> = types.names.iter().chain(&types.too_large).cloned().collect();
             all.name_types(&TypesOfNames::read(path, &known)?);
@@ -227,7 +227,7 @@ impl MigJobs {
         Ok(Self { demand, all, jobs, is_named, too_large, parts })
     }
 
-    /// What a reader must know of them.
+    /// Notes on the jobs and their types.
     pub fn notes(&self, seed: u64) -> Vec<String> {
         let mut notes = self.all.notes(self.drawn(), "with step times", seed);
         if self.too_large > 0 {
@@ -287,7 +287,7 @@ pub struct MigChosen {
 struct ChosenFor<'j> {
     demand: &'j MigDemand,
     jobs: &'j TypedJobs,
-    /// Those that count.
+    /// Jobs that count.
     which: &'j [usize],
 }
 
@@ -337,7 +337,7 @@ impl<'a> MigStudy<'a> {
     /// What fleets that were chosen on the earlier jobs do to the later ones. `eval_from` is the split in words.
     ///
     /// # Errors
-    /// As [`MigStudy::from_now_on`].
+    /// Errors of [`MigStudy::from_now_on`].
     pub fn replayed(&self, eval_from: String, watch: &dyn Watch) -> Result<MigReplayed> {
         let (Parts { split_ms, known, earlier, later }, jobs) = (&self.jobs.parts, &self.jobs.jobs);
         let names: Vec<String> = self.jobs.demand.rows.iter().map(|row| row.job.clone()).collect();
@@ -348,7 +348,7 @@ impl<'a> MigStudy<'a> {
         let last = jobs.submit_ms.last().copied().unwrap_or_default();
         let after = demand(&names, jobs, later, (first, last));
         let learn = ChosenFor { demand: &before, jobs: known, which: earlier };
-        let hindsight = ChosenFor { demand: &after, jobs, which: later };
+        let oracle = ChosenFor { demand: &after, jobs, which: later };
         let mut rules = vec![
             (MigRule::WholeGpus, SpeedBelief::BestKnown, &learn),
             (MigRule::OnePartition, SpeedBelief::BestKnown, &learn),
@@ -360,7 +360,7 @@ impl<'a> MigStudy<'a> {
                 (MigRule::Forecast, SpeedBelief::ForecastQuantile, &learn),
             ]);
         }
-        rules.push((MigRule::Oracle, SpeedBelief::Measured, &hindsight));
+        rules.push((MigRule::Oracle, SpeedBelief::Measured, &oracle));
         watch.more(rules.len());
         let (mut fleets, mut not_kept) = (Vec::new(), Vec::new());
         let mut base: Option<Vec<Option<SliceTimes>>> = None;
@@ -415,16 +415,16 @@ impl<'a> MigStudy<'a> {
             let keeps = |part: &[usize]| p95_wait_s(of.jobs, &times, part).is_some_and(|wait_s| wait_s <= target_s);
             Ok(of.which.chunks(third).all(keeps).then_some(MigChosen { busy, fleet }))
         };
-        let Some(mut found) = enough_at(STEPS)? else { return Ok(None) };
+        let Some(mut result) = enough_at(STEPS)? else { return Ok(None) };
         let (mut low, mut high) = (-1, STEPS);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             match enough_at(middle)? {
-                Some(enough) => (found, high) = (enough, middle),
+                Some(enough) => (result, high) = (enough, middle),
                 None => low = middle,
             }
         }
-        Ok(Some(found))
+        Ok(Some(result))
     }
 
     /// The slices of a fleet, GPU by GPU.
@@ -525,8 +525,8 @@ fn next(of: &mut [(usize, f64, f64)]) -> usize {
             best = Some((at, behind));
         }
     }
-    let found = best.and_then(|(at, _)| of.get_mut(at));
-    found.map_or(0, |(profile, _, has)| {
+    let result = best.and_then(|(at, _)| of.get_mut(at));
+    result.map_or(0, |(profile, _, has)| {
         *has += 1.0;
         *profile
     })
@@ -535,15 +535,15 @@ fn next(of: &mut [(usize, f64, f64)]) -> usize {
 /// Speeds as they are believed, on profiles that are used.
 fn believed(speeds: &[Vec<MigSpeed>], profiles: &[usize]) -> SliceSpeeds {
     let all = speeds.first().map_or(0, Vec::len);
-    let mut found = SliceSpeeds::new(speeds.len(), all);
+    let mut result = SliceSpeeds::new(speeds.len(), all);
     for (kind, of) in speeds.iter().enumerate() {
         for profile in profiles {
             if let Some(speed) = of.get(*profile).filter(|speed| speed.fits && speed.speed > 0.0) {
-                found.set(kind, *profile, speed.speed);
+                result.set(kind, *profile, speed.speed);
             }
         }
     }
-    found
+    result
 }
 
 /// The 95 % wait of some jobs, seconds; `None` where so many never run.

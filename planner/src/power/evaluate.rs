@@ -17,37 +17,36 @@ use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_analytics::watch::Watch;
 use tracecast_predictors::demand::Series;
 
-use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
-use super::apply::{ChosenRules, ReplayCase, Resimulated};
-use super::boot::boot_slots;
-use super::ces::Thresholds;
-use super::clock::Clock;
-use super::family::Family;
-use super::forward::{self, Forward};
-use super::given;
-use super::plan::{Action, PoolPlan, PowerPlan};
-use super::recommend;
-use super::request::{Days, Figures, Hours, Pools, PowerRequest};
-use super::resim::{self, PerHour};
-use super::saved::{Learned, SavedPlan, SavedPool};
-use super::service::Service;
-use super::study::{self, Request, Studied};
-use super::tariff::Rates;
-use super::yearly::Yearly;
 use crate::error::{Error, Result};
-use crate::plan::{Assurance, Confidence};
+use crate::plan::answer::Head;
+use crate::power::answer::{ByHour, PoolFindings, PowerAnswer, PowerBody, PowerTrial, SCHEMA, Together, answered};
+use crate::power::forward::clock::Clock;
+use crate::power::forward::plan::{Action, PoolPlan, PowerPlan};
+use crate::power::forward::saved::{Learned, SavedPlan, SavedPool};
+use crate::power::forward::{self, Forward};
+use crate::power::replay::apply::{ChosenRules, ReplayCase, Resimulated};
+use crate::power::replay::resim::{self, PerHour};
+use crate::power::request::given;
+use crate::power::request::{Days, Figures, Hours, Pools, PowerRequest};
+use crate::power::rule::ces::Thresholds;
+use crate::power::rule::family::Family;
+use crate::power::score::boot::boot_slots;
+use crate::power::score::service::Service;
+use crate::power::score::tariff::Rates;
+use crate::power::score::yearly::Yearly;
+use crate::power::study::{self, Request, Studied};
 use crate::replay::input;
 
 /// A request on a trace, up to where rules are studied.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// What nodes draw and what things are worth.
+    /// Power of nodes, and prices.
     pub figures: Figures,
     /// Demand in nodes.
     pub pools: Pools,
     /// What is studied, less its slots.
     pub like: Request,
-    /// What is taken for granted of the nodes, a sentence each.
+    /// Assumptions about the nodes, a sentence each.
     pub assumed: Vec<String>,
 }
 
@@ -56,10 +55,10 @@ impl Prepared {
     ///
     /// # Errors
     /// If there is none, or the figures cannot be.
-    pub fn of(trace: &Trace, request: &PowerRequest) -> Result<Self> {
+    pub fn new(trace: &Trace, request: &PowerRequest) -> Result<Self> {
         let given = request.replay.as_ref().map(|replayed| given::given(&replayed.site, trace)).transpose()?;
         let (figures, assumed) = request.figures.complete(request.demand.gpus_per_node, trace, given.as_ref())?;
-        let pools = Pools::of(trace, request, figures.worth.gpus_per_node, given)?;
+        let pools = Pools::new(trace, request, figures.worth.gpus_per_node, given)?;
         // Who names the days to evaluate means them.
         let whole = request.eval_to.is_some() || request.eval_from.is_some();
         let zone = Zone::named(&trace.zone)?;
@@ -90,9 +89,9 @@ impl Prepared {
     }
 }
 
-/// That jobs without GPUs keep no node busy here, where demand is that of jobs.
+/// A note that jobs without GPUs keep no node busy here, where demand is that of jobs.
 fn without_gpus(trace: &Trace) -> Option<String> {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let many = (0..facts.len()).filter(|job| !facts.is_gpu_job(*job)).count();
     (trace.activity.is_empty() && many > 0 && many < facts.len()).then(|| {
         format!(
@@ -121,12 +120,12 @@ pub fn evaluate(
     watch: &dyn Watch,
 ) -> Result<(PowerAnswer, SavedPlan)> {
     watch.more(PARTS);
-    let prepared = Prepared::of(trace, request)?;
+    let prepared = Prepared::new(trace, request)?;
     let Prepared { figures, pools, like, assumed } = &prepared;
     let prices = request.figures.prices_assumed(figures).filter(|_| request.service.is_none());
     let zone = Zone::named(&trace.zone)?;
     let (pool, gpus) = (&pools.pool, figures.worth.gpus_per_node);
-    let days = Days::of(request, pool, &zone)?;
+    let days = Days::new(request, pool, &zone)?;
     let begins_ms = Clock::beginning(trace, &zone, pool.start_ms);
     let weighing = request.hours.weighing(request.weigh)?;
     say(&format!("rules on {} …", format::count(days.slots(pool))));
@@ -157,10 +156,10 @@ pub fn evaluate(
             like.families.retain(|family| !family.learns());
         }
         let asked: Vec<(&Series, Request)> = pools.vcs.iter().map(|vc| (vc, of(vc, &like))).collect();
-        for (studied, vc) in study::study_together(&asked).into_iter().zip(&pools.vcs) {
+        for (study_result, vc) in study::study_together(&asked).into_iter().zip(&pools.vcs) {
             // A VC that is too short or idle to learn from is said, not dropped.
-            match studied {
-                Ok(studied) => vcs.push(studied),
+            match study_result {
+                Ok(study_result) => vcs.push(study_result),
                 Err(error) => notes.push(format!("{}: left out: {error}", vc.name)),
             }
         }
@@ -192,9 +191,11 @@ pub fn evaluate(
         vec![(pool, &main)]
     };
     let note = (stand && !slurm_by_vc).then_some(AS_ONE_POOL);
-    let ahead =
-        pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like, note));
-    let (forward, mut saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let ahead = pools_ahead
+        .par_iter()
+        .map(|(series, study_result)| forward::forward(series, study_result.followed(), like, note));
+    let (mut forward, mut saved): (Vec<Forward>, Vec<SavedPool>) =
+        ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     saved
         .iter_mut()
         .for_each(|pool| pool.pending_in_peaks = Some(request.demand.pending && pool.series.counts_pending));
@@ -202,9 +203,9 @@ pub fn evaluate(
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());
     let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {
-        let pools = pools_ahead.iter().zip(&forward).map(|((_, studied), forward)| {
+        let pools = pools_ahead.iter().zip(&forward).map(|((_, study_result), forward)| {
             let nodes = written.clone().filter(|_| !slurm_by_vc);
-            pool_plan(nodes, gpus, studied, (timeout(studied), forward.actions()))
+            pool_plan(nodes, gpus, study_result, (timeout(study_result), forward.actions()))
         });
         PowerPlan { begins_ms, ..power_plan(request, figures, pools.collect()) }
     };
@@ -216,72 +217,59 @@ pub fn evaluate(
     let price_kwh = figures.worth.price_kwh;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let saved_kwh = main.saved_kwh.iter().sum();
-    let yearly = Yearly::of(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
+    let yearly = Yearly::new(saved_kwh, main.days[2], mean(&main.total), mean(&main.active), &figures.power);
     let hours = &request.hours;
     let currency = hours.currency.clone().or(figures.currency.clone());
-    let answer = PowerAnswer {
-        schema: SCHEMA.to_owned(),
-        title,
-        notes,
-        cautions: pools.cautions.clone(),
-        assumed: assumed.iter().cloned().chain(prices).collect(),
-        sizes_unknown: request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some(),
-        doubts: pools.doubts.clone(),
-        assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),
+    if begins_ms.is_some() {
+        // Dates that nobody recorded are none.
+        let clock = Clock::new(zone, begins_ms);
+        forward.iter_mut().for_each(|ahead| ahead.tell_by(&clock));
+    }
+    let trial = PowerTrial {
         begins_ms,
         capacity_known: !pools.unknown(&main.name),
-        vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
+        planned_apart: slurm_by_vc,
         slot_s: request.demand.slot_ms as f64 / 1000.0,
         boot_slots: like.boot_slots,
         constants: figures.power.clone(),
         worth: figures.worth,
         weighted_by: weighing.filter(|_| main.weighted).map(|(by, _)| by.to_owned()),
+        criterion: request.service,
+        services: like.services.clone(),
+        pool: PoolFindings::new(&main)?,
+        slower_boots: PoolFindings::new(&slower)?,
+        vcs_as_they_stand: Together::new(&vcs).filter(|_| stand),
+        vcs: vcs.iter().map(PoolFindings::new).collect::<Result<_>>()?,
+        effects,
         yearly,
         cost_saved: currency.is_some().then(|| {
-            ByHour::of(&main, |at| match &hours.price {
+            ByHour::new(&main, |at| match &hours.price {
                 Some(price) => price.at(at),
                 None => Some(price_kwh),
             })
         }),
         currency,
-        co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::of(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
-        services: like.services.clone(),
-        slower_boots: PoolFindings::of(&slower)?,
-        criterion: request.service,
-        pool: PoolFindings::of(&main)?,
-        vcs: vcs.iter().map(PoolFindings::of).collect::<Result<_>>()?,
-        effects,
-        plan,
-        slurm_plan,
-        sources: trace.sources.clone(),
+        co2_saved_kg: hours.carbon.as_ref().map(|carbon| ByHour::new(&main, |at| carbon.at(at).map(|g| g / 1000.0))),
         chart: chart(&main),
         zone: trace.zone.clone(),
-        forward,
-        recommendation: None,
     };
-    let mut answer = PowerAnswer { assurance: recommend::assurance(&answer), ..answer };
-    // What the test speaks against relying on the answer stands among the cautions, behind what the data lack.
-    let known = std::mem::take(&mut answer.cautions);
-    let found = answer.assurance.lowered_by.iter().filter(|caution| !known.contains(caution)).cloned();
-    answer.cautions = known.iter().cloned().chain(found).collect();
-    let recommendation = recommend::recommendation(&answer);
-    let clock = answer.clock();
-    if begins_ms.is_some() {
-        // Dates that nobody recorded are none.
-        answer.forward.iter_mut().for_each(|ahead| ahead.tell_by(&clock));
-    }
-    Ok((PowerAnswer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
+    let body = PowerBody { assumed: assumed.iter().cloned().chain(prices).collect(), forward, plan, slurm_plan };
+    let cautions = pools.cautions.clone();
+    let head = Head { schema: SCHEMA, title, cautions, notes, sources: trace.sources.clone() };
+    let sizes_unknown = request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some();
+    let answer = answered(head, trial, body, &pools.doubts, sizes_unknown);
+    Ok((answer, SavedPlan { learned, pools: saved }))
 }
 
 /// Checks that as many nodes are named as the plan is for: a buffer for 400 nodes says nothing of 12.
-fn named(request: &PowerRequest, studied: &Studied) -> Result<()> {
+fn named(request: &PowerRequest, study_result: &Studied) -> Result<()> {
     let Some((names, _)) = &request.nodes else { return Ok(()) };
-    let total = studied.total.last().copied().unwrap_or(0.0) as usize;
+    let total = study_result.total.last().copied().unwrap_or(0.0) as usize;
     if names.len() != total {
         return Err(Error::Power(format!(
             "--host-list names {} and the plan is for the {total} of {}; name those that were counted, or plan with --vc for a part of them",
             format::counted(names.len() as u64, "node", "nodes"),
-            studied.name
+            study_result.name
         )));
     }
     Ok(())
@@ -335,9 +323,9 @@ fn hourly(of: &(i64, Vec<Option<f64>>)) -> PerHour<'_> {
     PerHour::Hours { from_ms: of.0, values: &of.1 }
 }
 
-fn chart(studied: &Studied) -> Vec<(i64, f64, f64, f64)> {
-    let slots = studied.need.iter().zip(&studied.active).zip(&studied.orders).enumerate();
-    let at = |slot: usize| studied.from_ms + studied.slot_ms * i64::try_from(slot).unwrap_or(0);
+fn chart(study_result: &Studied) -> Vec<(i64, f64, f64, f64)> {
+    let slots = study_result.need.iter().zip(&study_result.active).zip(&study_result.orders).enumerate();
+    let at = |slot: usize| study_result.from_ms + study_result.slot_ms * i64::try_from(slot).unwrap_or(0);
     slots.map(|(slot, ((need, active), powered))| (at(slot), *active, *need, *powered)).collect()
 }
 
@@ -345,12 +333,12 @@ fn chart(studied: &Studied) -> Vec<(i64, f64, f64, f64)> {
 fn pool_plan(
     nodes: Option<String>,
     gpus: f64,
-    studied: &Studied,
+    study_result: &Studied,
     ((idle_s, keep_idle), actions): ((u32, u32), Vec<Action>),
 ) -> PoolPlan {
-    let total = studied.total.last().copied().unwrap_or(0.0) as u32;
+    let total = study_result.total.last().copied().unwrap_or(0.0) as u32;
     PoolPlan {
-        name: studied.name.clone(),
+        name: study_result.name.clone(),
         nodes,
         total_nodes: total,
         gpus_per_node: gpus.round() as u32,

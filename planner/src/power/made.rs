@@ -5,11 +5,11 @@ use std::ops::Range;
 use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::demand::{Series, Slot, Unit};
 
-use super::ces::Thresholds;
-use super::family::Stretch;
-use super::reach::Readings;
-use super::resim::Constants;
-use super::score::{NodeDemand, Worth};
+use crate::power::rule::ces::Thresholds;
+use crate::power::rule::family::Stretch;
+use crate::power::rule::reach::Readings;
+use crate::power::score::constants::Constants;
+use crate::power::score::{NodeDemand, Worth};
 
 /// A series from the largest count of each slot and the nodes there are.
 pub(super) fn series(slots: impl IntoIterator<Item = (f64, f64)>) -> Series {

@@ -19,7 +19,7 @@ use tracecast_analytics::report::format;
 
 use super::answer::VcPlan;
 
-/// What the plan did to the waits of a VC.
+/// Effect of the plan on the waits of a VC.
 fn effect(vc: &VcPlan) -> String {
     match (&vc.today, &vc.recommended) {
         (Some(today), Some(chosen)) => format!(

@@ -2,7 +2,7 @@
 //!
 //! O(candidates + VCs). Worked example: a VC with 96 GPUs of its own and a ceiling of 1.5 is to be guaranteed 96 GPUs and may use 144.
 
-mod advise;
+pub(super) mod advise;
 mod alike;
 mod grown;
 mod outcome;
@@ -11,36 +11,31 @@ mod vc;
 
 pub use grown::{GrownCandidate, QueuesUnderGrowth};
 pub use outcome::ObjectiveOutcome;
+pub use render::report;
 pub use vc::{OwnGpus, VcPlan};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::Zone;
-use tracecast_analytics::trace::SourceRecord;
 
-use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
-use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, last_ms, search};
+use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup};
 use super::setup::{QueueChange, Setup, plans_by_limits, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
-use crate::error::{Error, Result};
-use crate::plan::verdict::Verdict;
-use crate::plan::{Assurance, Confidence, Recommendation, WORTH};
+use crate::error::Result;
+use crate::plan::answer::Answer;
 use crate::queues::pooling::theory::{PoolingCheck, VcQueue};
-use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::OfferedLoads;
-use crate::sim::{Group, Policy, Scan};
+use crate::sim::Scan;
 
 /// Version of the answer; a change that breaks its readers raises it.
-pub const SCHEMA: &str = "plan-queues/2";
+pub const SCHEMA: &str = "plan-queues/3";
 
-/// What a queue of short jobs is called, after its VC.
+/// Suffix of the name of a queue of short jobs, after its VC.
 pub(super) const SHORT_SUFFIX: &str = "-short";
 
 /// How much of its own share each queue lends at most, and what the earlier jobs do under Kueue's admission.
@@ -48,7 +43,7 @@ pub(super) const SHORT_SUFFIX: &str = "-short";
 pub struct LendingTried {
     /// The part of the share; 1 is all, without a limit.
     pub part: f64,
-    /// What it costs, by the objective: of today's 1.
+    /// Cost by the objective; today's is 1.
     pub cost: f64,
     /// Whether it wrongs no VC, and runs every job that runs today.
     pub allowed: bool,
@@ -67,13 +62,13 @@ pub struct UnderKueue {
     pub lending: Vec<LendingTried>,
     /// Waits of the later jobs, with that limit.
     pub later: WaitOf,
-    /// Of them, how many are stopped for others.
+    /// Later jobs that are stopped for others.
     pub stopped: u64,
-    /// What those hold beyond their runs, GPU-hours.
+    /// GPU time that those hold beyond their runs, GPU-hours.
     pub lost_gpu_hours: f64,
 }
 
-/// What jobs waited.
+/// Waits of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct WaitOf {
     /// Jobs.
@@ -102,21 +97,21 @@ impl From<JobWaits> for WaitOf {
 pub struct QueuesCandidate {
     /// How nodes are shared.
     pub sharing: Sharing,
-    /// In which order jobs are served.
+    /// Scheduling policy in words.
     pub policy: String,
-    /// The same, as it differs from today.
+    /// Order in which jobs are served, where it differs from today's.
     pub order: String,
     /// How far the sizes of shares are moved from today's (0) to what the VCs asked for in the earlier time (1).
     pub shares_moved: f64,
-    /// What of each share is kept for short jobs.
+    /// Part of each share that is kept for short jobs.
     pub short_queue: Option<ShortQueue>,
-    /// What is changed from today.
+    /// Changes from today.
     pub changes: Vec<QueueChange>,
     /// Round of the search that it came up in; 0 for the list.
     pub round: u64,
-    /// What it costs in the earlier time, by the objective: of today's 1.
+    /// Cost in the earlier time by the objective; today's is 1.
     pub cost: f64,
-    /// The same in each third of that time with at least 20 jobs.
+    /// Cost in each third of that time with at least 20 jobs.
     pub cost_by_window: Vec<f64>,
     /// Whether a job that does not fit holds up those behind it.
     pub strict: bool,
@@ -140,13 +135,13 @@ pub struct QueuesCandidate {
 /// The chosen with one change taken back.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueuesAblation {
-    /// What is taken back.
+    /// Change that is taken back.
     pub change: QueueChange,
     /// Whether what is left could have been chosen on today's demand.
     pub allowed: bool,
     /// Draws of more work in which it could have been; none where the chosen need not hold for more work.
     pub allowed_draws: Option<u64>,
-    /// What is left costs so much in the earlier time, of today's 1.
+    /// Cost without the change in the earlier time; today's is 1.
     pub cost: f64,
     /// Waits of the earlier jobs.
     pub earlier: WaitOf,
@@ -157,30 +152,35 @@ pub struct QueuesAblation {
 /// A VC that waited longer on the later jobs than on nodes of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorseVc {
-    /// Its name.
+    /// Name of the VC.
     pub vc: String,
-    /// Its jobs.
+    /// Number of its jobs.
     pub jobs: u64,
     /// 95 % quantile of its wait as chosen, seconds.
     pub p95_wait_s: f64,
-    /// The same on nodes of its own.
+    /// 95 % quantile of the wait on private nodes, seconds.
     pub private_p95_wait_s: f64,
     /// Whether the 95 % interval of the difference leaves out none.
     pub beyond_interval: bool,
 }
 
-/// The later jobs, which nothing was chosen on.
+/// The test on the later jobs, which nothing was chosen on. It goes job by job, so it is no
+/// [`Trial`](crate::plan::trial::Trial) of amounts by window.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct HeldOut {
-    /// As the cluster is today.
+pub struct QueuesTrial {
+    /// The split: jobs submitted from here on are the later ones. In the trace's zone.
+    pub eval_from: String,
+    /// How near the replay of today comes to the record.
+    pub fidelity: Fidelity,
+    /// Waits on the cluster as it is today.
     #[serde(rename = "static")]
     pub today: WaitOf,
-    /// As chosen.
+    /// Waits under the chosen setup.
     pub recommended: WaitOf,
     /// Each VC on nodes of its own, under today's policy.
     pub private: WaitOf,
     /// The best of the allowed candidates that run all jobs, seen with hindsight.
-    pub hindsight: WaitOf,
+    pub oracle: WaitOf,
     /// Mean of a job's wait as chosen less its wait today, seconds; none if no job ran under both.
     pub mean_wait_change_s: Option<IntervalEstimate>,
     /// 95 % quantile of the wait as chosen less that of today, seconds.
@@ -198,15 +198,21 @@ pub struct HeldOut {
     pub cannot_run: u64,
     /// Later jobs that are stopped for others as chosen.
     pub stopped: u64,
-    /// What those hold beyond their runs, GPU-hours: work that is lost, or done twice.
+    /// GPU time that those hold beyond their runs, GPU-hours: work that is lost, or done twice.
     pub lost_gpu_hours: f64,
-    /// What else the objective looks at.
+    /// Other measures of the objective.
     pub objective: ObjectiveOutcome,
-    /// The same jobs as Kueue itself would admit them, with the quotas that are written for it; none where nothing is written.
+    /// The jobs as Kueue itself would admit them, with the quotas that are written for it; none
+    /// where nothing is written.
     pub under_kueue: Option<UnderKueue>,
 }
 
-impl HeldOut {
+impl QueuesTrial {
+    /// How much of its own share each queue of Kueue lends at most.
+    pub(super) fn lends(&self) -> Option<f64> {
+        self.under_kueue.as_ref()?.lends
+    }
+
     /// What it takes to give nodes back, in words; `None` if nobody is stopped.
     pub(super) fn stops(&self) -> Option<String> {
         (self.stopped > 0).then(|| {
@@ -227,7 +233,7 @@ pub struct FrontPoint {
     pub sharing: Sharing,
     /// In which order jobs are served.
     pub policy: String,
-    /// What is changed from today.
+    /// Changes from today.
     pub changes: Vec<QueueChange>,
     /// Waits of the earlier jobs.
     pub earlier: WaitOf,
@@ -239,34 +245,20 @@ pub struct FrontPoint {
     pub p95_wait_change_s: Option<IntervalEstimate>,
 }
 
-/// The answer.
+/// The answer. It is advised if the later jobs clearly wait less, cost less by the objective, all
+/// run, and make no VC wait longer than on nodes of its own beyond its interval.
+pub type QueuesAnswer = Answer<QueuesTrial, QueuesBody>;
+
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct QueuesAnswer {
-    /// Version of this form.
-    pub schema: String,
-    /// What was planned for.
-    pub title: String,
-    /// What to do, in a sentence.
-    pub action: String,
-    /// Whether the chosen is advised: the later jobs clearly wait less, they cost less by the objective, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
-    pub verdict: Verdict,
-    /// How sure it is, also where it changes nothing.
-    pub assurance: Assurance,
-    /// What has to be known before anything else, in words: that the replay is far from the record, what is left out of it, that its nodes are a guess. Empty where there is nothing of the kind.
-    pub cautions: Vec<String>,
-    /// What was assumed, in words.
-    pub notes: Vec<String>,
-    /// What of that is taken for granted of the nodes, and is told with what is emitted.
+pub struct QueuesBody {
+    /// Assumptions about the nodes, repeated in the files that are written.
     pub assumed: Vec<String>,
-    /// The split: jobs submitted from here on are the later ones. In the trace's zone.
-    pub eval_from: String,
     /// Today's policy.
     pub today: String,
     /// What jobs compete for: what is called GPUs here.
     pub resource: Resource,
-    /// How near the replay of today comes to the record.
-    pub fidelity: Fidelity,
-    /// What was to be short.
+    /// Objective to minimise.
     pub objective: Objective,
     /// Every candidate; the first is today.
     pub candidates: Vec<QueuesCandidate>,
@@ -278,27 +270,21 @@ pub struct QueuesAnswer {
     pub chosen: usize,
     /// The chosen without each of its changes, that which matters most on the later jobs first.
     pub ablation: Vec<QueuesAblation>,
-    /// The later jobs.
-    pub held_out: HeldOut,
-    /// What more work would do to the ways that were tried; none where growth was not asked for.
+    /// Effect of more work on the setups that were tried; none where growth was not asked for.
     pub growth: Option<QueuesUnderGrowth>,
-    /// What queueing theory says of one pool, beside the replays; none where too few jobs come to tell.
+    /// Queueing theory on one pool, beside the replays; none where too few jobs come to tell.
     pub pooling: Option<PoolingCheck>,
     /// Offered load of the whole record: GPU time that all jobs ask for, each run whole, over what all nodes have from the first to the last submission, or for as long as the longest run if that is more;
     /// none where all come at one moment.
     pub offered_load: Option<f64>,
     /// The front on the earlier jobs.
     pub pareto: Vec<FrontPoint>,
-    /// What to set, VC by VC.
+    /// Settings by VC.
     pub vcs: Vec<VcPlan>,
-    /// The recommendation, if a change is worth it.
-    pub recommendation: Option<Recommendation>,
     /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
     pub in_todays_order: Option<WaitOf>,
     /// Whether that could have been chosen: no VC waits longer than on nodes of its own, and every job runs that runs today; the same under more work, if the chosen has to hold for it.
     pub in_todays_order_allowed: Option<bool>,
-    /// Files it rests on.
-    pub sources: Vec<SourceRecord>,
     /// GPU time that each VC asked for in the earlier time, GPU-seconds.
     #[serde(skip)]
     pub(super) asked_gpu_s: Vec<f64>,
@@ -307,34 +293,17 @@ pub struct QueuesAnswer {
     pub(super) split_ms: i64,
 }
 
-/// What the answer was tested on, and why it is `unsure` all the same; where the replay is not close to what happened, a caution says so.
-fn tested_in_words(fidelity: &Fidelity, unsure: Option<&str>) -> String {
-    let close = fidelity.is_close().then(|| fidelity.sentence());
-    let said = close.iter().map(String::as_str).chain(["One later stretch was tested."]).chain(unsure);
-    said.collect::<Vec<_>>().join(" ")
-}
-
 /// The JSON Schema of [`QueuesAnswer`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(QueuesAnswer).to_value()
 }
 
-impl QueuesAnswer {
-    /// Plans the queues of a loaded trace, but for [what Kueue would make of it](super::plan).
-    ///
-    /// # Errors
-    /// As [`search`].
-    pub fn of(
-        trace: &Trace,
-        loaded: &Loaded,
-        title: String,
-        request: &QueuesRequest,
-        run: SearchRun<'_>,
-    ) -> Result<Self> {
-        let found = search(loaded, request, run)?;
-        let shares = Shares::of(&loaded.cluster)?;
+impl QueuesBody {
+    /// What was tried and chosen, with `set` in force from now on.
+    pub(super) fn new(loaded: &Loaded, request: &QueuesRequest, result: &SearchOutcome, set: &Setup) -> Result<Self> {
+        let shares = Shares::new(&loaded.cluster)?;
         let alike_s = predicted_alike_s(&loaded.workload);
-        let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
+        let name = |vc: usize| loaded.cluster.vc_name(vc);
         let candidate = |(at, tried): (usize, &TriedSetup)| {
             let TriedSetup { setup, earlier, later, round } = tried;
             QueuesCandidate {
@@ -353,171 +322,60 @@ impl QueuesAnswer {
                 complete: earlier.complete,
                 earlier: earlier.waits.into(),
                 later: later.waits.into(),
-                on_front: found.front.iter().any(|of| of.at == at),
+                on_front: result.front.iter().any(|of| of.at == at),
                 setup: setup.clone(),
             }
         };
-        let candidates: Vec<QueuesCandidate> = found.tried.iter().enumerate().map(candidate).collect();
-        let (Some(today), Some(chosen), Some(ideal)) =
-            (found.tried.first(), found.tried.get(found.chosen), found.tried.get(found.hindsight))
-        else {
-            return Err(Error::defect("the chosen candidate was not tried".to_owned()));
-        };
-        let change = found.change.differences.first();
-        let base = today.later.waits.merit;
-        let objective = &request.objective;
-        let worse = worse(&found, &name);
-        // On sizes that are not those of today nothing is to be changed.
-        let verdict = if loaded.of_another_time.is_some() {
-            Verdict::SizesUnknown
-        } else if found.chosen == 0 {
-            Verdict::NothingBetter
-        } else if found.is_followed {
-            Verdict::Advised
-        } else if chosen.later.cannot_run > 0 || worse.iter().any(|worse| worse.beyond_interval) {
-            Verdict::LimitMissed
-        } else {
-            Verdict::NoSaving
-        };
-        let followed = verdict == Verdict::Advised;
-        let in_reach = |change: &IntervalEstimate, base: f64| change.low <= -WORTH * base && change.high > 0.0;
-        let unsure = match change {
-            _ if !objective.is_of_waits() && followed => {
-                Some("Of what was asked for there is no interval, so it may be chance.")
-            }
-            Some(change) if !followed && in_reach(&change.mean_wait_s, base.mean_wait_s) => Some(
-                "The interval of the mean wait holds no change, and also a gain that would be worth it: more days may say otherwise.",
-            ),
-            _ => None,
-        };
-        let tested = if unsure.is_some() { Confidence::Low } else { Confidence::Medium };
-        let set = if followed { chosen.setup.clone() } else { today.setup.clone() };
-        let mut ablation: Vec<QueuesAblation> = found
-            .ablated
-            .iter()
-            .filter_map(|ablated| {
-                Some(QueuesAblation {
-                    change: ablated.change?,
-                    allowed: ablated.without.is_allowed(),
-                    allowed_draws: ablated.grown.as_ref().map(|grown| grown.allowed_draws() as u64),
-                    cost: ablated.without.earlier.cost,
-                    earlier: ablated.without.earlier.waits.into(),
-                    later: ablated.without.later.waits.into(),
-                })
+        let candidates: Vec<QueuesCandidate> = result.tried.iter().enumerate().map(candidate).collect();
+        let ablated = |ablated: &Ablated| {
+            Some(QueuesAblation {
+                change: ablated.change?,
+                allowed: ablated.without.is_allowed(),
+                allowed_draws: ablated.grown.as_ref().map(|grown| grown.allowed_draws() as u64),
+                cost: ablated.without.earlier.cost,
+                earlier: ablated.without.earlier.waits.into(),
+                later: ablated.without.later.waits.into(),
             })
-            .collect();
-        ablation.sort_by(|a, b| b.later.mean_wait_s.total_cmp(&a.later.mean_wait_s).then(a.change.cmp(&b.change)));
-        let in_todays_order = found.ablated.iter().find(|ablated| ablated.change.is_none());
-        let zone = Zone::named(&trace.zone)?;
-        let origin_ms = loaded.workload.origin_ms;
-        let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
-        let (_, all_gpus) = loaded.cluster.largest();
-        let groups = || loaded.cluster.pools.iter().flat_map(|pool| &pool.groups);
-        // Sizes from before the first job and after the last are not of the record.
-        let (first, last) = (loaded.workload.submit_ms.first().copied().unwrap_or(0), last_ms(&loaded.workload));
-        let changes = |group: &Group| {
-            let other = |(from, nodes): &(i64, u32)| (first..=last).contains(from) && *nodes != group.nodes_at(first);
-            group.sizes.iter().any(other)
         };
+        let mut ablation: Vec<QueuesAblation> = result.ablated.iter().filter_map(ablated).collect();
+        ablation.sort_by(|a, b| b.later.mean_wait_s.total_cmp(&a.later.mean_wait_s).then(a.change.cmp(&b.change)));
+        let in_todays_order = result.ablated.iter().find(|ablated| ablated.change.is_none());
+        let (_, all_gpus) = loaded.cluster.largest();
         // What asks for more than all nodes have never runs.
         let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
-        let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
-        // What the ground lacks comes first: a replay may be far from the record for want of it.
-        let cautions: Vec<String> =
-            loaded.cautions.iter().cloned().chain(found.fidelity.reservation(&request.today)).collect();
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
+        let offered = OfferedLoads::new(&loaded.workload, &loaded.cluster, can_run);
+        let on_front = result.front.iter().filter_map(|of| Some((candidates.get(of.at)?, of.change.as_ref())));
+        let pareto = on_front.map(|(candidate, change)| FrontPoint {
+            sharing: candidate.sharing,
+            policy: candidate.policy.clone(),
+            changes: candidate.changes.clone(),
+            earlier: candidate.earlier,
+            later: candidate.later,
+            mean_wait_change_s: change.map(|change| change.mean_wait_s),
+            p95_wait_change_s: change.map(|change| change.p95_wait_s),
+        });
+        let growth = request.growth.as_ref().zip(result.grown.as_ref());
+        let pooled = alone(&candidates, Sharing::OnePool).map(|pool| pool.later.mean_wait_s);
+        Ok(Self {
             assumed: loaded.assumed.clone(),
-            eval_from,
             today: request.today.describe(),
             resource: loaded.resource,
             objective: request.objective.clone(),
-            fidelity: found.fidelity.clone(),
-            pareto: found
-                .front
-                .iter()
-                .filter_map(|of| Some((candidates.get(of.at)?, of.change.as_ref())))
-                .map(|(candidate, change)| FrontPoint {
-                    sharing: candidate.sharing,
-                    policy: candidate.policy.clone(),
-                    changes: candidate.changes.clone(),
-                    earlier: candidate.earlier,
-                    later: candidate.later,
-                    mean_wait_change_s: change.map(|change| change.mean_wait_s),
-                    p95_wait_change_s: change.map(|change| change.p95_wait_s),
-                })
-                .collect(),
-            candidates,
-            list_choice: found.of_list,
-            best: found.best,
-            chosen: found.chosen,
+            pareto: pareto.collect(),
+            list_choice: result.of_list,
+            best: result.best,
+            chosen: result.chosen,
             ablation,
             in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
             in_todays_order_allowed: in_todays_order.map(Ablated::is_allowed),
-            asked_gpu_s: found.asked_gpu_s.clone(),
-            verdict,
-            held_out: HeldOut {
-                today: today.later.waits.into(),
-                recommended: chosen.later.waits.into(),
-                private: found.private.into(),
-                hindsight: ideal.later.waits.into(),
-                mean_wait_change_s: change.map(|change| change.mean_wait_s),
-                p95_wait_change_s: change.map(|change| change.p95_wait_s),
-                worse,
-                nodes: loaded.cluster.nodes_at(last_ms(&loaded.workload)),
-                nodes_change: groups().any(changes),
-                nodes_instead: found.nodes_instead,
-                cannot_run: chosen.later.cannot_run as u64,
-                stopped: chosen.later.stopped as u64,
-                lost_gpu_hours: chosen.later.lost_gpu_hours,
-                objective: ObjectiveOutcome::of(today, chosen),
-                under_kueue: None,
-            },
-            growth: request
-                .growth
-                .as_ref()
-                .zip(found.grown.as_ref())
-                .and_then(|(growth, found)| QueuesUnderGrowth::of(growth, found, &name)),
-            pooling: None,
+            asked_gpu_s: result.asked_gpu_s.clone(),
+            growth: growth.and_then(|(growth, result)| QueuesUnderGrowth::new(growth, result, &name)),
+            pooling: pooled.and_then(|pooled| pooling(loaded, &shares, result, pooled)),
             offered_load: offered.as_ref().and_then(|offered| offered.load),
-            vcs: vc::plans(loaded, &shares, (&found, offered.as_ref()), &set),
-            action: String::new(),
-            assurance: Assurance::lowered(tested, cautions.clone(), &tested_in_words(&found.fidelity, unsure)),
-            cautions,
-            recommendation: None,
-            sources: trace.sources.clone(),
-            split_ms: found.split_ms,
-        };
-        answer.action = answer.act();
-        let pooled = answer.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s);
-        answer.pooling = pooled.and_then(|pooled| {
-            let last = loaded.workload.submit_ms.last().copied()?;
-            let middle = i64::midpoint(found.split_ms, last);
-            let alone = |vc: usize| found.by_vc.iter().find(|of| of.vc == vc).map(|of| of.private.merit.mean_wait_s);
-            let vcs: Vec<VcQueue<'_>> = (0..)
-                .zip(&loaded.cluster.vcs)
-                .map(|(at, vc)| VcQueue {
-                    name: &vc.name,
-                    gpus: shares.gpus_at(at, middle),
-                    replayed_mean_wait_s: alone(at),
-                })
-                .collect();
-            let replayed_s = [answer.held_out.private.mean_wait_s, pooled];
-            PoolingCheck::of(&loaded.workload, &vcs, (found.split_ms, last + 1), replayed_s)
-        });
-        if answer.is_followed()
-            && let Some(change) = change
-        {
-            answer.recommendation = Some(answer.recommended(change, &found).weighed());
-        }
-        Ok(answer)
-    }
-
-    /// Whether what was chosen is advised.
-    pub fn is_followed(&self) -> bool {
-        self.verdict == Verdict::Advised
+            vcs: vc::plans(loaded, &shares, (result, offered.as_ref()), set),
+            split_ms: result.split_ms,
+            candidates,
+        })
     }
 
     /// The candidate that was chosen.
@@ -525,25 +383,20 @@ impl QueuesAnswer {
         self.candidates.get(self.chosen)
     }
 
-    /// The candidate of the list with this sharing and today's policy.
-    fn sharing_alone(&self, sharing: Sharing) -> Option<&QueuesCandidate> {
-        let wanted = Setup::new(sharing, self.today_policy()?.clone());
-        self.candidates.iter().find(|of| of.setup == wanted)
+    /// How the chosen shares nodes, if they are shared at all.
+    pub(super) fn shares(&self) -> Option<Sharing> {
+        let sharing = self.setup()?.sharing;
+        (!matches!(sharing, Sharing::AsToday | Sharing::Private)).then_some(sharing)
     }
 
-    /// Today's policy.
-    fn today_policy(&self) -> Option<&Policy> {
-        self.candidates.first().map(|today| &today.setup.policy)
+    /// The candidate of the list with this sharing and today's policy.
+    fn sharing_alone(&self, sharing: Sharing) -> Option<&QueuesCandidate> {
+        alone(&self.candidates, sharing)
     }
 
     /// Whether today is a backfill by time limits.
     pub(crate) fn today_is_by_limits(&self) -> bool {
-        self.today_policy().is_some_and(plans_by_limits)
-    }
-
-    /// How much of its own share each queue of Kueue lends at most.
-    pub(super) fn lends(&self) -> Option<f64> {
-        self.held_out.under_kueue.as_ref()?.lends
+        self.candidates.first().is_some_and(|today| plans_by_limits(&today.setup.policy))
     }
 
     /// The queues to be set up: each VC, or, with a queue of short jobs, what is left of its share and what is kept.
@@ -564,17 +417,21 @@ impl QueuesAnswer {
     }
 }
 
-/// VCs whose 95 % quantile is longer than on nodes of their own.
-fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> {
-    let of = |of: &VcOutcome| {
-        let change = of.change.as_ref()?.p95_wait_s;
-        (change.value > 0.0).then(|| WorseVc {
-            vc: name(of.vc),
-            jobs: of.chosen.jobs as u64,
-            p95_wait_s: of.chosen.merit.p95_wait_s,
-            private_p95_wait_s: of.private.merit.p95_wait_s,
-            beyond_interval: of.is_wronged(),
-        })
-    };
-    found.by_vc.iter().filter_map(of).collect()
+/// The candidate with this sharing and today's policy, that of the first.
+fn alone(candidates: &[QueuesCandidate], sharing: Sharing) -> Option<&QueuesCandidate> {
+    let wanted = Setup::new(sharing, candidates.first()?.setup.policy.clone());
+    candidates.iter().find(|of| of.setup == wanted)
+}
+
+/// What queueing theory says of one pool on which the later jobs wait `pooled_s` on average.
+fn pooling(loaded: &Loaded, shares: &Shares, result: &SearchOutcome, pooled_s: f64) -> Option<PoolingCheck> {
+    let last = loaded.workload.submit_ms.last().copied()?;
+    let middle = i64::midpoint(result.split_ms, last);
+    let waits = |vc: usize| result.by_vc.iter().find(|of| of.vc == vc).map(|of| of.private.merit.mean_wait_s);
+    let vcs: Vec<VcQueue<'_>> = (0..)
+        .zip(&loaded.cluster.vcs)
+        .map(|(at, vc)| VcQueue { name: &vc.name, gpus: shares.gpus_at(at, middle), replayed_mean_wait_s: waits(at) })
+        .collect();
+    let replayed_s = [WaitOf::from(result.private).mean_wait_s, pooled_s];
+    PoolingCheck::of(&loaded.workload, &vcs, (result.split_ms, last + 1), replayed_s)
 }

@@ -23,23 +23,23 @@ mod volcano;
 pub use kai::kai;
 pub(super) use kai::runs_for;
 pub use kueue::kueue;
-pub(super) use kueue::{lending, lent, reclaiming, strategy};
-pub use slurm::slurm;
+pub(super) use kueue::{lent, quotas, reclaiming, strategy};
 pub(super) use slurm::{
     BACKFILL, SlurmPartition, backfilled, backfills, multifactor, partition, partitions, priorities,
 };
+pub use slurm::{shared_nodes, slurm};
 pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 
 use tracecast_analytics::report::format;
 
-use super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
+use super::answer::{QueuesAnswer, QueuesBody, SHORT_SUFFIX, VcPlan};
 use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
-use crate::plan::Emitted;
 use crate::plan::emit::signed;
 use crate::plan::slug::{is_taken, slug};
+use crate::plan::{Assurance, Emitted};
 
 /// The file that says for whom there is nothing to set, and why.
 pub const NOTES: &str = "NOTES.txt";
@@ -53,31 +53,30 @@ pub const KAI_FILE: &str = "kai.yaml";
 /// The file for Volcano.
 pub const VOLCANO_FILE: &str = "volcano.yaml";
 
-fn unnamed(found: String) -> Error {
+fn unnamed(name: String) -> Error {
     let remedy = "rename it in the trace or with a mapping, with letters, digits and `-`";
-    Error::malformed("name of a queue", found, remedy.to_owned())
+    Error::malformed("name of a queue", name, remedy.to_owned())
 }
 
 /// The VCs, and their queues of short jobs, with names that Kubernetes takes, and Slurm for a QOS.
-pub(super) fn named(answer: &QueuesAnswer) -> Result<Vec<(String, VcPlan)>> {
-    let mut found: Vec<(String, VcPlan)> = Vec::new();
-    for vc in answer.queues() {
+pub(super) fn named(body: &QueuesBody) -> Result<Vec<(String, VcPlan)>> {
+    let mut result: Vec<(String, VcPlan)> = Vec::new();
+    for vc in body.queues() {
         let name = slug(&vc.vc).ok_or_else(|| unnamed(vc.vc.clone()))?;
-        if is_taken(found.iter().map(|(other, _)| other.as_str()), &name, Some("-borrow")) {
+        if is_taken(result.iter().map(|(other, _)| other.as_str()), &name, Some("-borrow")) {
             return Err(unnamed(format!("{} (as {name}, which another is called, too)", vc.vc)));
         }
-        found.push((name, vc));
+        result.push((name, vc));
     }
-    Ok(found)
+    Ok(result)
 }
 
-/// How the plan shares nodes, if it is to be followed and they are shared at all.
+/// How the plan shares nodes, if it is advised and they are shared at all.
 pub(super) fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
-    let setup = answer.setup().filter(|_| answer.is_followed())?;
-    (!matches!(setup.sharing, Sharing::AsToday | Sharing::Private)).then_some(setup.sharing)
+    answer.body.shares().filter(|_| answer.is_advised())
 }
 
-/// What all files say first.
+/// Comment lines at the top of every file.
 pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
     let mut said: Vec<String> =
         answer.cautions.iter().chain([&answer.action]).map(|said| said.replace("**", "")).collect();
@@ -94,20 +93,20 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
             ));
         }
     }
-    said.push(answer.assurance.sentence());
-    said.extend(answer.assumed.iter().cloned());
+    said.extend(answer.assurance.as_ref().map(Assurance::sentence));
+    said.extend(answer.body.assumed.iter().cloned());
     said.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
-    said.extend(answer.held_out.stops().filter(|_| answer.is_followed()).map(|stops| format!("{stops}.")));
-    if let Some(setup) = answer.setup().filter(|setup| answer.is_followed() && setup.policy != answer.today) {
-        if let Some(alone) = answer.in_todays_order.filter(|_| shared(answer).is_some()) {
+    said.extend(answer.trial.stops().filter(|_| answer.is_advised()).map(|stops| format!("{stops}.")));
+    if let Some(setup) = answer.body.setup().filter(|setup| answer.is_advised() && setup.policy != answer.body.today) {
+        if let Some(alone) = answer.body.in_todays_order.filter(|_| shared(answer).is_some()) {
             said.push(format!(
                 "What these files set, without the order: a mean wait of the later jobs of {}, against {} today.",
                 format::duration(alone.mean_wait_s),
-                format::duration(answer.held_out.today.mean_wait_s)
+                format::duration(answer.trial.today.mean_wait_s)
             ));
         }
-        if answer.in_todays_order_allowed == Some(false) {
-            let grown = if answer.growth.is_some() { " or with more work" } else { "" };
+        if answer.body.in_todays_order_allowed == Some(false) {
+            let grown = if answer.body.growth.is_some() { " or with more work" } else { "" };
             said.push(format!(
                 "Without the order they are not allowed: on the earlier jobs{grown} a VC waits longer than on nodes of its own, or jobs do not run. Do not apply them before the order is in place."
             ));
@@ -122,7 +121,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
         } else {
             format!(
                 "No file sets the order of jobs ({}) as it was replayed. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
-                 plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
+                 plugin that asks `tracecast model predict duration` or `serve`; Kueue, KAI and Volcano know priorities alone.",
                 setup.order
             )
         });
@@ -131,7 +130,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
                 .to_owned()
         }));
     }
-    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue).filter(|_| answer.is_followed()) {
+    if let Some(short) = answer.body.setup().and_then(|setup| setup.short_queue).filter(|_| answer.is_advised()) {
         said.push(format!(
             "Jobs that run {} at most have queues of their own, called {SHORT_SUFFIX} after their VC. The plan sends a job there by what is predicted; slurm-job-submit.lua does by its time limit, and pods name \
              their queue.",
@@ -168,6 +167,7 @@ fn comments(mark: &str, answer: &QueuesAnswer) -> String {
 pub(super) mod tests {
     use serde_json::json;
     use tracecast_analytics::Trace;
+    use tracecast_analytics::schema::{NodeRow, NodeTable};
     use tracecast_analytics::time::DAY_MS;
 
     use super::super::answer::OwnGpus;
@@ -176,18 +176,19 @@ pub(super) mod tests {
     use super::super::share::ShortQueue;
     use super::*;
     use crate::plan::emit::GPU_RESOURCE;
+    use crate::plan::emit::own::OwnFile;
     use crate::plan::verdict::Verdict;
     use crate::sim::{Order, Policy, Scan};
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
     pub(in super::super) fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
         let mut answer =
-            QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default())
+            crate::queues::plan(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default())
                 .unwrap();
         answer.verdict = Verdict::Advised;
-        let chosen = answer.chosen;
-        answer.candidates[chosen].sharing = sharing;
-        for (vc, (name, gpus)) in answer.vcs.iter_mut().zip([("Vision_A", 96.0), ("speech", 8.0)]) {
+        let chosen = answer.body.chosen;
+        answer.body.candidates[chosen].sharing = sharing;
+        for (vc, (name, gpus)) in answer.body.vcs.iter_mut().zip([("Vision_A", 96.0), ("speech", 8.0)]) {
             (vc.vc, vc.own_gpus, vc.largest_job_gpus) = (name.to_owned(), gpus, 8.0);
             vc.own = vec![OwnGpus { gpu_type: None, gpus }];
             vc.most_gpus = ceiling.map(|ceiling| gpus * ceiling);
@@ -246,9 +247,10 @@ pub(super) mod tests {
 
     #[test]
     fn what_a_queue_lends_may_have_a_limit() {
-        let answer = plan(Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }, Some(1.5));
+        let sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: false };
+        let answer = plan(sharing, Some(1.5));
         let quota = |lends: Option<f64>, at: usize| {
-            let documents = read(file(&lending(&answer, GPU_RESOURCE, lends).unwrap(), "kueue.yaml"));
+            let documents = read(&quotas(&answer.body, (sharing, lends), GPU_RESOURCE, "").unwrap());
             documents[at]["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"].as_u64()
         };
         assert_eq!([1, 2].map(|at| quota(Some(0.25), at)), [Some(24), Some(2)]);
@@ -258,9 +260,9 @@ pub(super) mod tests {
     #[test]
     fn a_queue_of_short_jobs_is_one_more_queue() {
         let mut answer = plan(Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }, Some(1.5));
-        let chosen = answer.chosen;
-        answer.candidates[chosen].short_queue = Some(ShortQueue { within_s: 3_600, part: 0.25 });
-        answer.vcs.iter_mut().for_each(|vc| vc.short_gpus = Some(vc.own_gpus / 4.0));
+        let chosen = answer.body.chosen;
+        answer.body.candidates[chosen].short_queue = Some(ShortQueue { within_s: 3_600, part: 0.25 });
+        answer.body.vcs.iter_mut().for_each(|vc| vc.short_gpus = Some(vc.own_gpus / 4.0));
         let files = slurm(&answer, "ALL").unwrap();
         // Of 96 GPUs 24 are kept, and half of either may be borrowed.
         let qos = file(&files, "slurm-qos.sh");
@@ -292,8 +294,8 @@ pub(super) mod tests {
     #[test]
     fn fair_share_is_slurms_alone() {
         let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
-        let chosen = answer.chosen;
-        let candidate = &mut answer.candidates[chosen];
+        let chosen = answer.body.chosen;
+        let candidate = &mut answer.body.candidates[chosen];
         (candidate.policy, candidate.changes) =
             ("fair share".to_owned(), vec![QueueChange::Sharing, QueueChange::Order]);
         candidate.setup.policy.order = Order::FairShare(DAY_MS);
@@ -304,7 +306,7 @@ pub(super) mod tests {
             assert!(partitions.contains(&format!("\n{line}\n")), "{partitions}");
         }
         assert!(file(&kueue(&answer, GPU_RESOURCE).unwrap(), "kueue.yaml").contains("in the file for Slurm alone"));
-        answer.candidates[chosen].setup.policy.order = Order::Sjf;
+        answer.body.candidates[chosen].setup.policy.order = Order::Sjf;
         let files = slurm(&answer, "ALL").unwrap();
         assert!(!file(&files, "slurm-partitions.conf").contains("PriorityType"));
     }
@@ -328,7 +330,7 @@ pub(super) mod tests {
     #[test]
     fn one_pool_is_one_queue_of_all_kinds_of_nodes() {
         let mut answer = plan(Sharing::OnePool, None);
-        answer.vcs[1].own = vec![OwnGpus { gpu_type: Some("A100".to_owned()), gpus: 8.0 }];
+        answer.body.vcs[1].own = vec![OwnGpus { gpu_type: Some("A100".to_owned()), gpus: 8.0 }];
         let documents = read(file(&kueue(&answer, "gpus").unwrap(), "kueue.yaml"));
         assert_eq!(documents.len(), 3);
         let flavors = documents[2]["spec"]["resourceGroups"][0]["flavors"].as_array().unwrap();
@@ -347,13 +349,36 @@ pub(super) mod tests {
         assert_eq!(files.len(), 1);
     }
 
+    #[test]
+    fn shared_nodes_are_those_of_the_partitions_or_of_the_inventory() {
+        let mut answer = plan(Sharing::OnePool, None);
+        answer.trial.nodes = 2;
+        let mut inventory = NodeTable::default();
+        for (node, gpus) in [("g1", 8.0), ("g2", 8.0), ("login", 0.0)] {
+            inventory.push(NodeRow { node: Some(node.into()), gpus: Some(gpus), ..NodeRow::default() });
+        }
+        let nodes = |conf: Option<&str>| {
+            let files = conf.map(|text| OwnFile::new("slurm.conf".to_owned(), text.to_owned()).unwrap());
+            shared_nodes(&answer, &inventory, &files.into_iter().collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(nodes(None), "g[1-2]");
+        let (first, second) = ("PartitionName=Vision_A Nodes=n[1-2]\n", "PartitionName=speech Nodes=n[2,7]\n");
+        assert_eq!(nodes(Some(&[first, second].concat())), "n[1-2,7]");
+        // Where a VC has no partition, or one of all nodes, nothing says which nodes are shared.
+        assert_eq!(nodes(Some(first)), "ALL");
+        assert_eq!(nodes(Some(&[first, "PartitionName=speech Nodes=ALL\n"].concat())), "ALL");
+        // As where the plan is of other nodes than the trace names.
+        answer.trial.nodes = 3;
+        assert_eq!(shared_nodes(&answer, &inventory, &[]).unwrap(), "ALL");
+    }
+
     /// The files of all schedulers, by their names.
     fn all_files(answer: &QueuesAnswer) -> Vec<Emitted> {
         let files = [slurm(answer, "ALL"), kueue(answer, GPU_RESOURCE), kai(answer), volcano(answer, GPU_RESOURCE)];
         files.into_iter().flat_map(Result::unwrap).collect()
     }
 
-    /// Found by a newcomer: files of comments alone.
+    /// Regression test: files of comments alone were written.
     #[test]
     fn where_nothing_changes_no_file_is_written() {
         let mut answer = plan(Sharing::OnePool, None);
@@ -366,16 +391,17 @@ pub(super) mod tests {
         assert!(name == NOTES && said.starts_with("There is nothing to set for Slurm, Kueue,"), "{said}");
     }
 
-    /// Found by a newcomer: "a mean wait of the later jobs of 16 min 15 s, against 16 min 15 s today", of files that set nothing.
+    /// Regression test: files that set nothing quoted "a mean wait of the later jobs of 16 min 15
+    /// s, against 16 min 15 s today".
     #[test]
     fn an_order_alone_is_slurms_where_backfill_is_new_and_nobodys_else() {
         let mut answer = plan(Sharing::AsToday, None);
-        let chosen = answer.chosen;
-        answer.today = Policy { scan: Scan::Strict, ..Policy::default() }.describe();
-        let candidate = &mut answer.candidates[chosen];
+        let chosen = answer.body.chosen;
+        answer.body.today = Policy { scan: Scan::Strict, ..Policy::default() }.describe();
+        let candidate = &mut answer.body.candidates[chosen];
         (candidate.policy, candidate.changes) = ("easy".to_owned(), vec![QueueChange::Backfill]);
         candidate.setup.policy.scan = Scan::Easy;
-        answer.in_todays_order = Some(answer.held_out.today);
+        answer.body.in_todays_order = Some(answer.trial.today);
         let files = all_files(&answer);
         assert_eq!(files.len(), 1);
         let partitions = file(&files, "slurm-partitions.conf");
@@ -383,8 +409,8 @@ pub(super) mod tests {
             partitions.contains("\nSchedulerType=sched/backfill\n") && !partitions.contains("What these files set"),
             "{partitions}"
         );
-        // The same backfill by other runs is nothing that Slurm could be told.
-        answer.candidates[chosen].changes.clear();
+        // A backfill by other runs is nothing that Slurm could be told.
+        answer.body.candidates[chosen].changes.clear();
         assert_eq!(all_files(&answer), []);
     }
 
@@ -392,7 +418,7 @@ pub(super) mod tests {
     fn names_that_cannot_be_are_refused() {
         let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
         for (first, second) in [("a", "a-borrow"), ("A", "a"), ("default", "b"), ("ä", "b")] {
-            (answer.vcs[0].vc, answer.vcs[1].vc) = (first.to_owned(), second.to_owned());
+            (answer.body.vcs[0].vc, answer.body.vcs[1].vc) = (first.to_owned(), second.to_owned());
             assert!(slurm(&answer, "ALL").unwrap_err().to_string().contains("name of a queue"), "{first} {second}");
         }
     }
@@ -422,10 +448,10 @@ pub(super) mod tests {
         let expected: Vec<usize> = all_files(&plain).iter().map(|(_, text)| documents_of(text)).collect();
         for hostile in HOSTILE {
             let mut answer = plain.clone();
-            answer.vcs[0].vc = hostile.to_owned();
+            answer.body.vcs[0].vc = hostile.to_owned();
             answer.action = format!("**Share** with {hostile}");
             answer.cautions.push(format!("Mind {hostile}."));
-            answer.assumed.push(hostile.to_owned());
+            answer.body.assumed.push(hostile.to_owned());
             let files = all_files(&answer);
             assert_eq!(files.iter().map(|(_, text)| documents_of(text)).collect::<Vec<_>>(), expected, "{hostile:?}");
             for (name, text) in &files {

@@ -26,7 +26,7 @@ use crate::sim::{Policy, Workload};
 /// Chooses one of what was tried, by position.
 type Pick<'p> = dyn Fn(&[Known]) -> usize + 'p;
 
-/// What a setup did over draws of more work.
+/// Outcome of a setup over draws of more work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetupGrown {
     /// Each draw.
@@ -46,15 +46,15 @@ impl SetupGrown {
 
     /// VCs that the incentive was broken for in some draw, by position.
     pub fn wronged(&self) -> Vec<usize> {
-        let mut found: Vec<usize> = self.draws.iter().flat_map(|of| of.wronged.iter().copied()).collect();
-        found.sort_unstable();
-        found.dedup();
-        found
+        let mut result: Vec<usize> = self.draws.iter().flat_map(|of| of.wronged.iter().copied()).collect();
+        result.sort_unstable();
+        result.dedup();
+        result
     }
 
     /// A figure of it over draws.
     pub fn over(&self, figure: impl Fn(&EarlierOutcome) -> f64) -> Option<OverDraws> {
-        OverDraws::of(&self.draws.iter().map(figure).collect::<Vec<f64>>())
+        OverDraws::new(&self.draws.iter().map(figure).collect::<Vec<f64>>())
     }
 
     /// All draws as one outcome: allowed if it is in each.
@@ -73,12 +73,12 @@ impl SetupGrown {
     }
 }
 
-/// What more work would do.
+/// Effect of more work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrownSetups {
     /// GPU time asked for, over that of the earlier jobs.
     pub gpu_time_ratio: OverDraws,
-    /// What was tried, in the same order.
+    /// The setups that were tried, in that order.
     pub of: Vec<SetupGrown>,
     /// Position of what would be chosen without growth.
     pub of_today: usize,
@@ -93,7 +93,7 @@ impl GrownSetups {
     ///
     /// # Errors
     /// If no job asks for GPU time, a team is like nobody, or a policy does not go with the jobs.
-    pub(super) fn of(
+    pub(super) fn new(
         growth: &Growth,
         (known, split_ms): (&Workload, i64),
         (ground, today, objective): (Ground<'_>, &Policy, &Objective),
@@ -102,8 +102,8 @@ impl GrownSetups {
     ) -> Result<Self> {
         work_of(known)?;
         let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
-        let (of, asked) = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run)?;
-        let gpu_time_ratio = OverDraws::of_gpu_time(known, asked)?;
+        let (of, request) = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run)?;
+        let gpu_time_ratio = OverDraws::of_gpu_time(known, request)?;
         let with = |outcome: &dyn Fn(&EarlierOutcome, EarlierOutcome) -> EarlierOutcome| -> Option<usize> {
             let each = tried
                 .iter()
@@ -116,10 +116,11 @@ impl GrownSetups {
         Ok(Self { gpu_time_ratio, of_today: pick(tried), of_growth, of_both, of })
     }
 
-    /// What some setups do under the same draws: as it is known of those that have a position among what was tried, by replays of the others.
+    /// Outcomes of some setups under the same draws: as it is known of those that have a position
+    /// among what was tried, by replays of the others.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// Errors of [`Self::new`].
     pub(super) fn of_each(
         &self,
         growth: &Growth,
@@ -131,8 +132,8 @@ impl GrownSetups {
         let known = |at: &Option<usize>| at.and_then(|at| self.of.get(at)).cloned();
         let others = setups.iter().filter(|(_, at)| known(at).is_none());
         let others: Vec<Setup> = others.map(|(setup, _)| setup.clone()).collect();
-        let mut found = over_draws(growth, jobs, with, &others, run)?.0.into_iter();
-        let all: Option<Vec<SetupGrown>> = setups.iter().map(|(_, at)| known(at).or_else(|| found.next())).collect();
+        let mut result = over_draws(growth, jobs, with, &others, run)?.0.into_iter();
+        let all: Option<Vec<SetupGrown>> = setups.iter().map(|(_, at)| known(at).or_else(|| result.next())).collect();
         all.ok_or_else(|| Error::defect("a setup was not replayed under growth".to_owned()))
     }
 }
@@ -145,20 +146,20 @@ fn over_draws(
     setups: &[Setup],
     run: SearchRun<'_>,
 ) -> Result<(Vec<SetupGrown>, Vec<f64>)> {
-    let (mut of, mut asked) = (vec![SetupGrown { draws: Vec::new() }; setups.len()], Vec::new());
+    let (mut of, mut request) = (vec![SetupGrown { draws: Vec::new() }; setups.len()], Vec::new());
     if setups.is_empty() {
-        return Ok((of, asked));
+        return Ok((of, request));
     }
     for draw in 0..growth.draws() {
         let grown = growth.jobs(known, with.0.cluster, draw)?;
-        asked.push(grown.asked_gpu_s());
+        request.push(grown.asked_gpu_s());
         let name = format!("draw {draw} of {growth:?}");
         let trial = Trial::new((name, (0, split_ms)), &grown, with, run)?;
         for ((_, _, outcome), of) in trial.judge(setups.to_vec(), 0)?.into_iter().zip(&mut of) {
             of.draws.push(outcome);
         }
     }
-    Ok((of, asked))
+    Ok((of, request))
 }
 
 /// Today's demand and the grown one, half and half.
@@ -203,27 +204,27 @@ mod tests {
         let loaded = uneven(300);
         let growth = Growth::new(1.3, Vec::new(), 3, 1).unwrap();
         let asked = QueuesRequest { growth: Some(growth), ..request(None) };
-        let found = search(&loaded, &asked, SearchRun::default()).unwrap();
-        let grown = found.grown.as_ref().unwrap();
+        let result = search(&loaded, &asked, SearchRun::default()).unwrap();
+        let grown = result.grown.as_ref().unwrap();
         assert!((grown.gpu_time_ratio.mean - 1.3).abs() < 0.05, "{:?}", grown.gpu_time_ratio);
         let without = search(&loaded, &request(None), SearchRun::default()).unwrap();
         assert_eq!(grown.of_today, without.best);
-        assert_eq!(grown.of_both, Some(found.chosen));
-        let chosen = &found.tried[found.chosen];
-        assert!(chosen.is_allowed() && grown.of[found.chosen].allowed_draws() == 3);
+        assert_eq!(grown.of_both, Some(result.chosen));
+        let chosen = &result.tried[result.chosen];
+        assert!(chosen.is_allowed() && grown.of[result.chosen].allowed_draws() == 3);
         // What is left of the plan without one of its changes is held against the same draws, also where it was not tried before.
-        assert!(!found.ablated.is_empty() && without.ablated.iter().all(|of| of.grown.is_none()));
-        for of in &found.ablated {
+        assert!(!result.ablated.is_empty() && without.ablated.iter().all(|of| of.grown.is_none()));
+        for of in &result.ablated {
             let left = of.grown.as_ref().unwrap();
             assert_eq!((left.draws.len(), of.is_allowed()), (3, of.without.is_allowed() && left.allowed_draws() == 3));
-            if let Some(at) = found.tried.iter().position(|tried| tried.setup == of.without.setup) {
+            if let Some(at) = result.tried.iter().position(|tried| tried.setup == of.without.setup) {
                 assert_eq!(left, &grown.of[at]);
             }
         }
         // Nodes of one's own, which today are, wrong nobody under any work.
-        assert_eq!((found.tried[0].setup.sharing, grown.of[0].allowed_draws()), (Sharing::AsToday, 3));
+        assert_eq!((result.tried[0].setup.sharing, grown.of[0].allowed_draws()), (Sharing::AsToday, 3));
         // More work makes today's jobs wait longer.
         let mean = grown.of[0].over(|of| of.waits.merit.mean_wait_s).unwrap().mean;
-        assert!(mean > found.tried[0].earlier.waits.merit.mean_wait_s);
+        assert!(mean > result.tried[0].earlier.waits.merit.mean_wait_s);
     }
 }

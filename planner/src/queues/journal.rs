@@ -37,7 +37,7 @@ use crate::sim::Policy;
 /// The form of the lines; a change of what they hold raises it.
 const FORM: &str = "plan-queues-journal/1";
 
-/// Of which search a journal is.
+/// Head of a journal: the search that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     journal: String,
@@ -50,7 +50,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn of(loaded: &Loaded, (today, objective): (&Policy, &Objective), split_ms: i64) -> Self {
+    pub(super) fn new(loaded: &Loaded, (today, objective): (&Policy, &Objective), split_ms: i64) -> Self {
         let digest = |of: &dyn Debug| sha256(format!("{of:?}").as_bytes());
         Self {
             journal: FORM.to_owned(),
@@ -84,7 +84,7 @@ impl Head {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<J, O> {
-    /// To which jobs.
+    /// Jobs that the outcome is of.
     jobs: J,
     /// The setup, as it is written out for whoever debugs: whatever is added to it makes it another.
     setup: J,
@@ -171,7 +171,7 @@ impl Journal {
         Ok(Self { file: Mutex::new(file), known, dropped, name })
     }
 
-    /// What was found in it, in words; `None` of one that just begins.
+    /// Describes what was found in the journal; `None` of one that just begins.
     pub fn told(&self) -> Option<String> {
         let cut = if self.dropped { "; its last line was cut off and is dropped" } else { "" };
         (self.dropped || !self.known.is_empty()).then(|| {
@@ -180,7 +180,7 @@ impl Journal {
         })
     }
 
-    /// What a setup did to some jobs: as it is known, else by a replay, which is written down.
+    /// Outcome of a setup on some jobs: as it is known, else by a replay, which is written down.
     fn outcome<O: Serialize + DeserializeOwned>(
         &self,
         jobs: &str,
@@ -200,13 +200,13 @@ impl Journal {
         Ok(outcome)
     }
 
-    /// That what it tells is not what a replay finds.
+    /// The error that the journal contradicts a replay.
     fn contradicted(&self) -> Error {
         let what = "a replay gives other waits than this journal tells, so another build of tracecast wrote it, or somebody changed it: delete it, and the search begins anew";
         Error::file(self.name.clone(), 1, what.to_owned())
     }
 
-    /// That all that was written is on disk.
+    /// Writes everything to disk.
     fn sync(&self) -> Result<()> {
         let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.sync_data().map_err(|source| Error::Io { file: self.name.clone(), source })
@@ -223,7 +223,7 @@ fn line(of: &impl Serialize) -> Result<Vec<u8>> {
 /// What stands beside a search.
 #[derive(Clone, Copy)]
 pub struct SearchRun<'a> {
-    /// Who is told after each replay, and of each that was done before.
+    /// Observer of each replay, and of each that was done before.
     pub watch: &'a dyn Watch,
     /// What was replayed before, and where replays are written down.
     pub journal: Option<&'a Journal>,
@@ -243,7 +243,7 @@ impl Debug for SearchRun<'_> {
 }
 
 impl SearchRun<'_> {
-    /// What a setup did to some jobs, by a replay if it is not known.
+    /// Outcome of a setup on some jobs, by a replay if it is not known.
     pub(super) fn outcome<O: Serialize + DeserializeOwned>(
         &self,
         jobs: &str,
@@ -258,12 +258,12 @@ impl SearchRun<'_> {
         found
     }
 
-    /// That what is told of a setup is not what its replay finds.
+    /// The error that the journal contradicts a replay.
     pub(super) fn contradicted(&self) -> Error {
         self.journal.map_or_else(|| Error::defect("two replays of one setup differ".to_owned()), Journal::contradicted)
     }
 
-    /// That what was found so far is on disk.
+    /// Writes what was found so far to disk.
     pub(super) fn sync(&self) -> Result<()> {
         self.journal.map_or(Ok(()), Journal::sync)
     }

@@ -29,7 +29,7 @@ pub(super) const WINDOWS: usize = 3;
 /// GPUs of the largest job of each class of size but the last.
 const CLASSES: [f64; 2] = [1.0, 8.0];
 
-/// What a replay did to each job.
+/// Times of each job in a replay.
 pub(super) struct Times {
     of: JobTimes,
     /// Whether it was stopped for another.
@@ -45,7 +45,7 @@ impl Times {
     }
 
     fn scheduled(workload: &Workload, schedule: &Schedule) -> Result<Self> {
-        let times = JobTimes::of(workload, schedule)?;
+        let times = JobTimes::new(workload, schedule)?;
         let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
         Ok(Self { of: times, stopped, told_error_ms: BTreeMap::new() })
     }
@@ -55,7 +55,8 @@ impl Times {
         Self::run(&scene.workload, &scene.cluster, &scene.policy)
     }
 
-    /// The same, in which these jobs are told when they would start, by what is known of runs.
+    /// Replays a scene, with the errors of the starts estimated for `jobs` by what is known of
+    /// runs.
     pub(super) fn telling(scene: &Scene<'_>, estimate: Estimate, jobs: &[usize]) -> Result<Self> {
         let schedule = simulate(&scene.workload, &scene.cluster, &scene.policy)?;
         let told_error_ms = told::errors_ms(scene, &schedule, estimate, jobs)?.into_iter().collect();
@@ -90,7 +91,7 @@ impl Times {
         (!told.is_empty()).then(|| average(told.iter().copied()))
     }
 
-    /// What some jobs hold, GPU-seconds.
+    /// GPU time held, GPU-seconds.
     pub(super) fn held_gpu_s(&self, workload: &Workload, jobs: &[usize]) -> f64 {
         let held = |job: &usize| Some(workload.shape_of(*job).as_gpus() * *self.of.held_ms.get(*job)? as f64 / 1e3);
         jobs.iter().filter_map(held).sum()
@@ -106,7 +107,7 @@ impl Times {
         judged.filter_map(|jobs| of(&jobs)).reduce(f64::max)
     }
 
-    /// What an objective looks at, of some jobs; `None` if none ran.
+    /// Measures of some jobs that an objective looks at; `None` if none ran.
     pub(super) fn measured(
         &self,
         objective: &Objective,
@@ -140,11 +141,11 @@ impl Times {
 
 /// Jobs by VC.
 pub(super) fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
-    let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut result: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for job in jobs {
-        found.entry(workload.vc.get(*job).copied().map_or(0, usize::from)).or_default().push(*job);
+        result.entry(workload.vc.get(*job).copied().map_or(0, usize::from)).or_default().push(*job);
     }
-    found
+    result
 }
 
 /// Compares on some jobs alone: the first with the others.
@@ -157,14 +158,14 @@ pub(super) fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)
     Ok(compare::compare(&part, &named, SEED)?)
 }
 
-/// What a setup did in the earlier time.
+/// Outcome of a setup in the earlier time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EarlierOutcome {
     /// Waits of the earlier jobs.
     pub waits: JobWaits,
-    /// What it costs, of today's 1.
+    /// Cost; today's is 1.
     pub cost: f64,
-    /// The same in each third of the earlier time with at least 20 jobs.
+    /// Cost in each third of the earlier time with at least 20 jobs.
     pub by_window: Vec<f64>,
     /// VCs that the incentive was broken for, by position.
     pub wronged: Vec<usize>,
@@ -188,8 +189,8 @@ impl EarlierOutcome {
 pub(super) struct Classes(Vec<(Vec<usize>, Measured)>);
 
 impl Classes {
-    /// Those of some jobs; both replays are nodes of one's own, and today.
-    pub(super) fn of(
+    /// Classes of some jobs; the replays are those on private nodes and today.
+    pub(super) fn new(
         objective: &Objective,
         workload: &Workload,
         (private, today): (&Times, &Times),
@@ -209,7 +210,7 @@ impl Classes {
         Self(large.filter_map(measured).collect())
     }
 
-    /// What a replay costs on them, of today's 1; `None` if there are too few.
+    /// Cost of a replay on these jobs, where today's is 1; `None` if there are too few.
     pub(super) fn cost(
         &self,
         objective: &Objective,
@@ -230,7 +231,7 @@ pub(super) struct Yardstick<'a> {
     private: Times,
     /// Jobs that run today, by position.
     of_today: Vec<usize>,
-    /// Those of them that run on nodes of their own as well.
+    /// Jobs that run today and on private nodes, by position.
     pub(super) jobs: Vec<usize>,
     halves: [Vec<usize>; 2],
     /// Whether several VCs share the nodes, so that one may be wronged.
@@ -259,7 +260,7 @@ impl<'a> Yardstick<'a> {
         let (first, second) = (from_ms + third, from_ms + 2 * third);
         let mut windows = vec![jobs.clone(), between(i64::MIN, first), between(first, second)];
         windows.push(between(second, i64::MAX));
-        let classes = windows.iter().map(|jobs| Classes::of(objective, workload, (&private, today), jobs)).collect();
+        let classes = windows.iter().map(|jobs| Classes::new(objective, workload, (&private, today), jobs)).collect();
         Self { workload, objective: objective.clone(), private, of_today, jobs, halves, is_shared, classes }
     }
 
@@ -280,16 +281,16 @@ impl<'a> Yardstick<'a> {
 
     /// VCs that wait longer than on nodes of their own, by position.
     fn wronged(&self, jobs: &[usize], times: &Times) -> Vec<usize> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         if !self.is_shared {
-            return found;
+            return result;
         }
         for (vc, jobs) in by_vc(self.workload, jobs) {
             let (Some(waits), Some(private)) = (times.waited(&jobs), self.private.waited(&jobs)) else { continue };
             if jobs.len() >= FEWEST_OF_VC && is_longer(&waits.merit, &private.merit) {
-                found.push(vc);
+                result.push(vc);
             }
         }
-        found
+        result
     }
 }

@@ -10,6 +10,7 @@
 //! * [`grown`]: whether it holds when demand grows.
 //! * [`pooling`]: the VCs as they stand held against one pool of the same nodes.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
+//! * [`plan()`]: what follows from the search.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
 //! The steps are those of [every plan](crate::plan); see [`search`] for what is what, and for a worked number.
@@ -21,6 +22,7 @@ pub mod grown;
 pub mod journal;
 pub mod measure;
 pub mod objective;
+mod plan;
 pub mod pooling;
 pub mod search;
 pub mod setup;
@@ -32,5 +34,5 @@ mod under_kueue;
 pub use answer::{QueuesAnswer, UnderKueue};
 pub use journal::{Journal, SearchRun};
 pub use objective::Objective;
+pub use plan::plan;
 pub use search::QueuesRequest;
-pub use under_kueue::plan;

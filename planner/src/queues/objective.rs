@@ -30,42 +30,43 @@ pub(super) const MINUTE_S: f64 = 60.0;
 /// The greatest weight.
 const MOST_WEIGHT: f64 = 1e6;
 
-/// What jobs of a VC, or all, waited.
+/// Waits of the jobs of a VC, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JobWaits {
     /// Jobs.
     pub jobs: usize,
-    /// Their waits.
+    /// Waits of the jobs.
     pub merit: Merit,
     /// Median of the wait, seconds.
     pub median_wait_s: f64,
 }
 
 impl JobWaits {
-    /// Of no job.
+    /// Waits of no job.
     pub(super) const NONE: Self =
         Self { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 }, median_wait_s: 0.0 };
 }
 
-/// What a replay did to some jobs, as far as an objective looks at it.
+/// Measures of a replay of some jobs that an objective looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Their waits.
+    /// Waits of the jobs.
     pub waits: JobWaits,
-    /// Of VCs with at least 20 of them, the mean wait as a share of that on nodes of its own, a minute added to both: of the VC of which it is greatest. `None` if not asked for.
+    /// Largest (mean wait + 1 min) / (mean wait on private nodes + 1 min) over VCs with at least 20
+    /// jobs; `None` if not asked for.
     pub worst_vc: Option<f64>,
     /// How far starts are from what jobs could be told, on average, seconds. `None` if not asked for, or if none of them was asked.
     pub told_error_s: Option<f64>,
-    /// What they hold, GPU-seconds.
+    /// GPU time held, GPU-seconds.
     pub held_gpu_s: f64,
 }
 
 impl Measured {
-    /// Of no job.
+    /// Measures of no job.
     pub(super) const NONE: Self = Self { waits: JobWaits::NONE, worst_vc: None, told_error_s: None, held_gpu_s: 0.0 };
 }
 
-/// What is to be small.
+/// Term of an objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Term {
     Mean,
@@ -105,7 +106,7 @@ impl Term {
         matches!(self, Self::Mean | Self::Median | Self::Tail)
     }
 
-    /// What it is of today's.
+    /// Returns the measure as a share of today's.
     fn share(self, of: &Measured, today: &Measured) -> Option<f64> {
         let longer = |of: f64, base: f64| (of + MINUTE_S) / (base + MINUTE_S);
         Some(match self {
@@ -119,7 +120,7 @@ impl Term {
     }
 }
 
-/// What is to be small: terms with weights.
+/// Objective to minimise: terms with weights.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]
@@ -181,7 +182,7 @@ impl Objective {
         self.terms.iter().all(|(term, _)| *term == Term::Median)
     }
 
-    /// In words.
+    /// Description in words.
     pub fn in_words(&self) -> String {
         let alike = self.terms.iter().all(|(_, weight)| Some(weight) == self.terms.first().map(|(_, first)| first));
         let term = |(term, weight): &(Term, f64)| match alike {
@@ -194,7 +195,7 @@ impl Objective {
         if self.by_class { format!("{all}, of each class of size alike") } else { all }
     }
 
-    /// What jobs cost as measured, of today's 1. A term that cannot be told counts as today's.
+    /// Cost of jobs as measured, where today's is 1. A term that cannot be told counts as today's.
     pub(super) fn cost(&self, of: &Measured, today: &Measured) -> f64 {
         let weight: f64 = self.terms.iter().map(|(_, weight)| weight).sum();
         let all = self
@@ -210,7 +211,8 @@ impl FromStr for Objective {
 
     /// Reads `wait` (`mean,tail`), `classes` (the same by class of size), or terms separated by commas, each with a weight if one is not 1: `median=2,tail,fair`.
     fn from_str(text: &str) -> Result<Self> {
-        let malformed = |found: &str, remedy: &str| Error::malformed("objective", found.to_owned(), remedy.to_owned());
+        let malformed =
+            |result: &str, remedy: &str| Error::malformed("objective", result.to_owned(), remedy.to_owned());
         const NAMES: &str =
             "name terms separated by commas: wait, classes, mean, median, tail, fair, predictable, held";
         let (mut terms, mut by_class): (Vec<(Term, f64)>, bool) = (Vec::new(), false);

@@ -59,7 +59,7 @@ const MOST_WORK: usize = 100_000_000;
 /// Seed of the bootstrap.
 const SEED: u64 = 1;
 
-/// What jobs waited.
+/// Waits of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Waited {
     /// GPUs × time in the queue, summed, GPU-hours; in the record until the first start, as it does not say more.
@@ -78,30 +78,30 @@ pub struct Pair {
     /// How it walks the queue.
     #[serde(skip)]
     pub scan: Scan,
-    /// On the VCs as they stand, each on its own nodes.
+    /// Waits on the VCs as they stand, each on private nodes.
     pub apart: Waited,
-    /// On one pool of the same nodes.
+    /// Waits on one pool of the same nodes.
     pub pooled: Waited,
 }
 
-/// What the jobs of one VC waited under the policy that leads.
+/// Waits of the jobs of one VC under the policy that leads.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfVc {
-    /// Its name.
+    /// Name of the VC.
     pub vc: String,
-    /// Its jobs that are compared.
+    /// Number of its jobs that are compared.
     pub jobs: u64,
     /// GPU-hours they were queued on their own nodes.
     pub apart_gpu_hours: f64,
     /// GPU-hours they were queued on one pool.
     pub pooled_gpu_hours: f64,
-    /// Their mean wait on their own nodes, seconds.
+    /// Mean wait on private nodes, seconds.
     pub apart_mean_wait_s: f64,
-    /// Their mean wait on one pool, seconds.
+    /// Mean wait on one pool, seconds.
     pub pooled_mean_wait_s: f64,
 }
 
-/// The same jobs on the VCs as they stand and on one pool.
+/// Comparison of jobs on the VCs as they stand with those jobs on one pool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pooling {
     /// GPU jobs compared: those with a recorded start that end in every replay.
@@ -112,11 +112,11 @@ pub struct Pooling {
     pub not_replayed: u64,
     /// Nodes with GPUs, the most there are at one time from the first to the last submission.
     pub nodes: u64,
-    /// Their GPUs.
+    /// GPUs of these nodes.
     pub gpus: u64,
     /// VCs.
     pub vcs: u64,
-    /// What the jobs waited in the record.
+    /// Waits of the jobs in the record.
     pub recorded: Waited,
     /// The replays; the first leads, as it comes nearest to the record on the VCs as they stand.
     pub replays: Vec<Pair>,
@@ -124,14 +124,15 @@ pub struct Pooling {
     pub numberings: Option<Numberings>,
     /// How near the leading replay on the VCs as they stand comes to the record.
     pub fidelity: Fidelity,
-    /// What one pool changes in the mean wait of a job under the policy that leads, seconds, with an interval by moving-block bootstrap, which
-    /// covers all numberings of the nodes where some fail; `None` without jobs that end in both replays.
+    /// Change of the mean wait of a job by one pool under the policy that leads, seconds, with an
+    /// interval by moving-block bootstrap, which covers all numberings of the nodes where some
+    /// fail; `None` without jobs that end in both replays.
     pub mean_wait_change_s: Option<IntervalEstimate>,
     /// By VC under the policy that leads, most GPU-hours waited apart first.
     pub by_vc: Vec<OfVc>,
     /// What queueing theory says, beside the replays under the policy that leads; `None` where VCs share nodes, or too few jobs come to tell.
     pub theory: Option<PoolingCheck>,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub notes: Vec<String>,
 }
 
@@ -190,7 +191,7 @@ pub fn loaded(trace: &Trace, facts: &JobFacts<'_>) -> std::result::Result<Loaded
     let starts = loaded.recorded_start_ms.iter().flatten().count();
     if (starts as f64) < LEAST_STARTS * loaded.workload.len() as f64 {
         return Err(
-            "the starts of jobs are not recorded, so what the replay gives cannot be held against what was".to_owned()
+            "the starts of jobs are not recorded, so what the replay gives cannot be compared with what was".to_owned()
         );
     }
     loaded.workload.predicted_s = last_two(facts, &loaded);
@@ -208,7 +209,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
         runs.into_par_iter().map(|(policy, cluster)| Ok(simulate(workload, cluster, policy)?)).collect();
     let schedules = schedules?;
     let times: tracecast_replay::Result<Vec<JobTimes>> =
-        schedules.iter().map(|schedule| JobTimes::of(workload, schedule)).collect();
+        schedules.iter().map(|schedule| JobTimes::new(workload, schedule)).collect();
     let times = times?;
     let compared: Vec<usize> = (0..workload.len())
         .filter(|job| loaded.recorded_start_ms.get(*job).copied().flatten().is_some())
@@ -217,7 +218,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let none = || crate::Error::no_jobs("no job ends in every replay".to_owned());
     let queued = |job: usize, start: Option<i64>| Some((start? - workload.submit_ms.get(job)?).max(0));
     let recorded = |job: usize| Some((queued(job, loaded.recorded_start_ms.get(job).copied().flatten())?, None));
-    let recorded = Waited::of(workload, &compared, &recorded).ok_or_else(none)?;
+    let recorded = Waited::new(workload, &compared, &recorded).ok_or_else(none)?;
     let mut pairs = Vec::new();
     for ((policy, times), schedules) in policies.iter().zip(times.chunks_exact(2)).zip(schedules.chunks_exact(2)) {
         if let ([apart, pooled], [schedule, _]) = (times, schedules) {
@@ -226,7 +227,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
                 Pair { policy: policy.describe(), scan: policy.scan, apart: waited(apart)?, pooled: waited(pooled)? };
             // The record is known until the first start alone, and so both are compared until there.
             let first = |job: usize| Some((queued(job, schedule.start_ms(job))?, None));
-            let first = Waited::of(workload, &compared, &first).ok_or_else(none)?;
+            let first = Waited::new(workload, &compared, &first).ok_or_else(none)?;
             pairs.push(((first.gpu_hours - recorded.gpu_hours).abs(), pair, (policy, schedule), apart, pooled));
         }
     }
@@ -241,7 +242,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
                 .to_owned(),
         );
     }
-    let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
+    let fidelity = Fidelity::new(workload, schedule, &loaded.recorded_start_ms)?;
     let submitted = |at: Option<&i64>, else_ms: i64| at.copied().unwrap_or(else_ms);
     let (first, last) = (workload.submit_ms.first(), workload.submit_ms.last());
     let (nodes, gpus) = loaded.cluster.largest_within(submitted(first, i64::MIN), submitted(last, i64::MAX));
@@ -284,7 +285,7 @@ fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTime
     for job in compared {
         jobs.entry(workload.vc.get(*job).copied().unwrap_or(0)).or_default().push(*job);
     }
-    let mut found: Vec<OfVc> = jobs
+    let mut result: Vec<OfVc> = jobs
         .into_iter()
         .filter_map(|(vc, jobs)| {
             let of = |times: &JobTimes| Waited::replayed(workload, &jobs, times);
@@ -299,14 +300,14 @@ fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTime
             })
         })
         .collect();
-    found.sort_by(|a, b| b.apart_gpu_hours.total_cmp(&a.apart_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
-    found
+    result.sort_by(|a, b| b.apart_gpu_hours.total_cmp(&a.apart_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
+    result
 }
 
 /// What queueing theory says of the jobs, with the mean waits of the replays apart and pooled, seconds.
 fn in_theory(loaded: &Loaded, by_vc: &[OfVc], replayed_s: [f64; 2]) -> Option<PoolingCheck> {
     let workload = &loaded.workload;
-    let offered = OfferedLoads::of(workload, &loaded.cluster, |_| true)?;
+    let offered = OfferedLoads::new(workload, &loaded.cluster, |_| true)?;
     let replayed = |name: &str| by_vc.iter().find(|vc| vc.vc == name).map(|vc| vc.apart_mean_wait_s);
     fn queue(of: &VcLoad, replayed: impl Fn(&str) -> Option<f64>) -> Option<VcQueue<'_>> {
         Some(VcQueue { name: &of.vc, gpus: of.own_gpus?, replayed_mean_wait_s: replayed(&of.vc) })
@@ -317,8 +318,9 @@ fn in_theory(loaded: &Loaded, by_vc: &[OfVc], replayed_s: [f64; 2]) -> Option<Po
 }
 
 impl Waited {
-    /// What some jobs waited: `of` gives the time that each was queued and what it lost, milliseconds. `None` of none.
-    fn of(workload: &Workload, jobs: &[usize], of: &dyn Fn(usize) -> Option<(i64, Option<i64>)>) -> Option<Self> {
+    /// Waits of some jobs: `of` gives the time that each was queued and what it lost, milliseconds.
+    /// `None` of none.
+    fn new(workload: &Workload, jobs: &[usize], of: &dyn Fn(usize) -> Option<(i64, Option<i64>)>) -> Option<Self> {
         let known: Vec<(usize, i64, Option<i64>)> =
             jobs.iter().filter_map(|job| of(*job).map(|(queued, lost)| (*job, queued, lost))).collect();
         let gpu_hours = |job: usize, ms: i64| workload.shape_of(job).as_gpus() * ms as f64 / 3.6e6;
@@ -332,9 +334,9 @@ impl Waited {
         })
     }
 
-    /// The same of a replay.
+    /// Waits of jobs in a replay.
     fn replayed(workload: &Workload, jobs: &[usize], times: &JobTimes) -> Option<Self> {
-        Self::of(workload, jobs, &|job| Some((times.queued_ms(job)?, times.lost_ms.get(job).copied())))
+        Self::new(workload, jobs, &|job| Some((times.queued_ms(job)?, times.lost_ms.get(job).copied())))
     }
 }
 
@@ -353,7 +355,7 @@ mod tests {
     use super::*;
 
     fn of(trace: &Trace) -> std::result::Result<Pooling, String> {
-        let facts = JobFacts::of(trace);
+        let facts = JobFacts::new(trace);
         compare(&facts, &loaded(trace, &facts)?)
     }
 
@@ -395,16 +397,16 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let found = of(&trace()).unwrap();
-        assert_eq!((found.jobs, found.not_compared, found.not_replayed), (4, 0, 0));
-        assert_eq!((found.nodes, found.gpus, found.vcs), (2, 2, 2));
-        let first = found.replays.first().unwrap();
+        let result = of(&trace()).unwrap();
+        assert_eq!((result.jobs, result.not_compared, result.not_replayed), (4, 0, 0));
+        assert_eq!((result.nodes, result.gpus, result.vcs), (2, 2, 2));
+        let first = result.replays.first().unwrap();
         let hours = |gpu_s: f64| gpu_s / 3600.0;
-        assert_eq!((found.recorded.gpu_hours, first.apart.gpu_hours), (hours(300.0), hours(300.0)));
+        assert_eq!((result.recorded.gpu_hours, first.apart.gpu_hours), (hours(300.0), hours(300.0)));
         assert_eq!((first.pooled.gpu_hours, first.pooled.wait_s.mean_s), (hours(200.0), 50.0));
         // By VC, what pooling costs the one that had room is there to see: b's job stands fourth in the one queue.
         let by_vc: Vec<_> =
-            found.by_vc.iter().map(|vc| (vc.vc.as_str(), vc.apart_mean_wait_s, vc.pooled_mean_wait_s)).collect();
+            result.by_vc.iter().map(|vc| (vc.vc.as_str(), vc.apart_mean_wait_s, vc.pooled_mean_wait_s)).collect();
         assert_eq!(by_vc, [("a", 100.0, 100.0 / 3.0), ("b", 0.0, 100.0)]);
     }
 
@@ -421,8 +423,8 @@ mod tests {
         trace.jobs.push(job("late", "b", 4.0, 10, 10, 290));
         trace.capacity.push(quota("a", 4.0, 1.0));
         trace.capacity.push(quota("b", 4.0, 1.0));
-        let found = of(&trace).unwrap();
-        let first = found.replays.first().unwrap();
+        let result = of(&trace).unwrap();
+        let first = result.replays.first().unwrap();
         // Apart: 4 × (100 + 110 + 120). On one pool: x at 0, y at 10, z at 20 s, and `late` at 30 s instead of 10.
         let seconds = |waited: &Waited| (waited.gpu_hours * 3600.0).round();
         assert_eq!((seconds(&first.apart), seconds(&first.pooled)), (1_320.0, 4.0 * (10.0 + 20.0 + 20.0)));

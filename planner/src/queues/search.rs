@@ -60,14 +60,14 @@ const MOST_NODES: u32 = 64;
 /// Setups that are varied in a round.
 const KEPT: usize = 3;
 
-/// What is asked.
+/// Request for a plan of queues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuesRequest {
     /// The split: earlier jobs to choose on, later ones to report on, milliseconds since the Unix epoch. Where two thirds of the jobs are submitted if `None`.
     pub eval_from_ms: Option<i64>,
     /// Today's policy.
     pub today: Policy,
-    /// What is to be short.
+    /// Objective to minimise.
     pub objective: Objective,
     /// Setups that are replayed on the earlier jobs at most, those of the list among them; no more than the list with fewer.
     pub replays: usize,
@@ -75,37 +75,39 @@ pub struct QueuesRequest {
     pub growth: Option<Growth>,
     /// Ways of the list that are replayed at most, those with the least to set.
     pub most_listed: usize,
+    /// Whether what is written for Kueue is replayed as well, which takes some more replays.
+    pub under_kueue: bool,
 }
 
 impl QueuesRequest {
     /// The list alone, for the mean and the 95 % wait.
     pub fn of_list(eval_from_ms: Option<i64>, today: Policy) -> Self {
         let objective = Objective::default();
-        Self { eval_from_ms, today, objective, replays: 0, growth: None, most_listed: usize::MAX }
+        Self { eval_from_ms, today, objective, replays: 0, growth: None, most_listed: usize::MAX, under_kueue: true }
     }
 }
 
-/// What a setup did to the later jobs.
+/// Outcome of a setup on the later jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaterOutcome {
-    /// Their waits.
+    /// Waits of the jobs.
     pub waits: JobWaits,
-    /// What else the objective looks at.
+    /// Other measures of the objective.
     pub measured: Measured,
-    /// What it costs, of today's 1.
+    /// Cost; today's is 1.
     pub cost: f64,
-    /// Those that run today and not under it.
+    /// Jobs that run today and not under this setup.
     pub cannot_run: usize,
-    /// Those that were stopped for others.
+    /// Jobs that were stopped for others.
     pub stopped: usize,
-    /// What these held beyond their runs, GPU-hours.
+    /// GPU time that these held beyond their runs, GPU-hours.
     pub lost_gpu_hours: f64,
 }
 
 /// A setup and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriedSetup {
-    /// What it is.
+    /// The setup itself.
     pub setup: Setup,
     /// Round of the search that it came up in; 0 for the list.
     pub round: usize,
@@ -125,11 +127,12 @@ impl TriedSetup {
 /// The chosen with one change taken back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ablated {
-    /// What was taken back; `None` for all that is order, backfill and placement.
+    /// Change that was taken back; `None` for all that is order, backfill and placement.
     pub change: Option<QueueChange>,
     /// The setup without it.
     pub without: TriedSetup,
-    /// The same under more work; `None` where the chosen need not hold for more.
+    /// The setup without the change, under more work; `None` where the chosen need not hold for
+    /// more.
     pub grown: Option<SetupGrown>,
 }
 
@@ -143,13 +146,13 @@ impl Ablated {
 /// A VC on the later jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VcOutcome {
-    /// Its position.
+    /// Position of the VC.
     pub vc: usize,
-    /// As today.
+    /// Waits today.
     pub today: JobWaits,
-    /// On nodes of its own.
+    /// Waits on private nodes.
     pub private: JobWaits,
-    /// As chosen.
+    /// Waits under the chosen setup.
     pub chosen: JobWaits,
     /// The chosen against nodes of its own; `None` of a VC with fewer than 20 jobs.
     pub change: Option<Difference>,
@@ -165,9 +168,9 @@ impl VcOutcome {
 /// A setup that no allowed one beats in both the mean and the 95 % wait of the earlier jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnFront {
-    /// Its position among what was tried.
+    /// Position among the setups that were tried.
     pub at: usize,
-    /// It against today, on the later jobs that run under both; `None` if none does.
+    /// Change against today, on the later jobs that run under both; `None` if none does.
     pub change: Option<Difference>,
 }
 
@@ -193,12 +196,12 @@ pub struct SearchOutcome {
     /// GPU time that each VC asked for in the earlier time, GPU-seconds.
     pub asked_gpu_s: Vec<f64>,
     /// Position of the allowed setup that is best on the later jobs, seen with hindsight.
-    pub hindsight: usize,
+    pub oracle: usize,
     /// The later jobs on nodes of the VCs' own, under today's policy.
     pub private: JobWaits,
     /// The chosen (first) and the best with hindsight against today, on the later jobs.
     pub change: Comparison,
-    /// What more work would do, if it was asked.
+    /// Effect of more work, if it was asked for.
     pub grown: Option<GrownSetups>,
     /// The Pareto front of the earlier jobs, with what each of it does to the later ones.
     pub front: Vec<OnFront>,
@@ -211,19 +214,19 @@ pub struct SearchOutcome {
     pub fidelity: Fidelity,
 }
 
-/// Which of the list costs least, by position.
+/// Index of the cheapest setup of the list.
 fn of_list(tried: &[Known], listed: usize) -> usize {
     least(tried.iter().take(listed), |earlier| earlier.cost)
 }
 
-/// Which of all that was tried is chosen, by position: that of the list, unless one beats it.
+/// Index of the chosen setup: that of the list, unless another one beats it.
 fn picked(tried: &[Known], listed: usize) -> usize {
     let (simple, found) = (of_list(tried, listed), least(tried.iter(), EarlierOutcome::mean_cost));
     let better = tried.get(found).zip(tried.get(simple)).is_some_and(|(of, simple)| beats(&of.2, &simple.2));
     if better { found } else { simple }
 }
 
-/// Which of what was tried lies on the Pareto front of the earlier jobs.
+/// True for setups on the Pareto front of the earlier jobs.
 fn on_front(tried: &[Known]) -> Vec<bool> {
     let allowed: Vec<&EarlierOutcome> = tried.iter().map(|(_, _, of)| of).filter(|of| of.is_allowed()).collect();
     let beaten = |of: &EarlierOutcome| allowed.iter().any(|other| other.waits.merit.dominates(&of.waits.merit));
@@ -247,10 +250,10 @@ fn climb(trial: &Trial<'_>, knobs: &Knobs<'_>, tried: &mut Vec<Known>, most: usi
             }
         }
         next.truncate(most.saturating_sub(tried.len()));
-        let found = trial.judge(next, round)?;
-        let best = found.iter().filter(|(_, _, of)| of.is_allowed()).map(|(_, _, of)| of.mean_cost());
+        let result = trial.judge(next, round)?;
+        let best = result.iter().filter(|(_, _, of)| of.is_allowed()).map(|(_, _, of)| of.mean_cost());
         let goes_on = best.fold(f64::INFINITY, f64::min) < before - MARGIN.1.max(before * MARGIN.0);
-        tried.extend(found);
+        tried.extend(result);
         if !goes_on {
             break;
         }
@@ -261,17 +264,17 @@ fn climb(trial: &Trial<'_>, knobs: &Knobs<'_>, tried: &mut Vec<Known>, most: usi
 /// A cluster with so many sixteenths of the nodes, each group rounded up.
 fn grown(cluster: &Cluster, sixteenths: u32) -> Cluster {
     let more = |nodes: u32| (nodes.saturating_mul(sixteenths)).div_ceil(16);
-    let mut found = cluster.clone();
-    for group in found.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
+    let mut result = cluster.clone();
+    for group in result.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
         let sizes = group.sizes.iter().map(|(from, nodes)| (*from, more(*nodes))).collect();
         *group = Group { sizes, ..group.clone() };
     }
-    for vc in &mut found.vcs {
+    for vc in &mut result.vcs {
         for (_, milli) in vc.quota_milli.iter_mut().chain(&mut vc.guarantee_milli) {
             *milli = milli.saturating_mul(u64::from(sixteenths)).div_ceil(16);
         }
     }
-    found
+    result
 }
 
 /// GPU time that each VC's jobs ask for, GPU-seconds.
@@ -286,9 +289,9 @@ fn asked(workload: &Workload, vcs: usize) -> Vec<f64> {
 }
 
 /// Where too few jobs are left to plan on.
-fn too_few<T>(what: &str, found: usize, all: usize) -> Result<T> {
+fn too_few<T>(what: &str, result: usize, all: usize) -> Result<T> {
     Err(Error::no_jobs(format!(
-        "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {all} in all; choose \
+        "{result} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {all} in all; choose \
          another --eval-from, larger shares, or a longer record",
     )))
 }
@@ -300,7 +303,7 @@ fn too_few<T>(what: &str, found: usize, all: usize) -> Result<T> {
 pub fn journal(path: &Path, loaded: &Loaded, request: &QueuesRequest) -> Result<Journal> {
     let workload = &loaded.workload;
     let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
-    Journal::open(path, &Head::of(loaded, (&request.today, &request.objective), split_ms))
+    Journal::open(path, &Head::new(loaded, (&request.today, &request.objective), split_ms))
 }
 
 /// Searches. There are at most [`replays`], and some more for the nodes.
@@ -309,7 +312,7 @@ pub fn journal(path: &Path, loaded: &Loaded, request: &QueuesRequest) -> Result<
 /// If too few jobs lie before or after the split, a policy does not go with the workload, or nothing says what is a VC's own.
 pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> Result<SearchOutcome> {
     let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
-    let shares = Shares::of(cluster)?;
+    let shares = Shares::new(cluster)?;
     let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
     let known = loaded.known_at(split_ms);
     let knobs = Knobs::new(&known, cluster, today);
@@ -333,7 +336,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     }
     let pick = |tried: &[Known]| if searched { picked(tried, listed) } else { of_list(tried, listed) };
     let with = (ground, today, &request.objective);
-    let more = |growth: &Growth| GrownSetups::of(growth, (&known, split_ms), with, (&tried, &pick), run);
+    let more = |growth: &Growth| GrownSetups::new(growth, (&known, split_ms), with, (&tried, &pick), run);
     let grown = request.growth.as_ref().map(more).transpose()?;
     let best = grown.as_ref().and_then(|grown| grown.of_both).unwrap_or_else(|| pick(&tried));
     let of_list = of_list(&tried, listed);
@@ -367,8 +370,8 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         whole + tried.later.cost
     };
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
-    let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
-    let (Some(ideal), Some(of_best)) = (tried.get(hindsight), tried.get(best)) else {
+    let oracle = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
+    let (Some(ideal), Some(of_best)) = (tried.get(oracle), tried.get(best)) else {
         return Err(Error::no_scenario("there is no candidate"));
     };
     let ideal = later.replayed_untold(&ideal.setup)?;
@@ -436,7 +439,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         ablated,
         shares: trial.ground.shares_of(&chosen_setup),
         asked_gpu_s: asked_gpu_s.clone(),
-        hindsight,
+        oracle,
         change: tested.change,
         grown,
         front: front.into_iter().flatten().collect(),

@@ -53,7 +53,7 @@ pub struct Setup {
     pub short: Option<ShortQueue>,
 }
 
-/// What a setup changes.
+/// A part of queues that a setup changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueChange {
@@ -94,7 +94,7 @@ impl Setup {
         Self { sharing, policy, moved: 0.0, short: None }
     }
 
-    /// What it changes from today.
+    /// Changes from today.
     pub fn changes(&self, today: &Policy) -> Vec<QueueChange> {
         [
             (QueueChange::Sharing, self.sharing != Sharing::AsToday),
@@ -115,30 +115,30 @@ impl Setup {
         (self.changes(today).len(), self.sharing.limits(), self.policy.estimate != today.estimate)
     }
 
-    /// The same with one change taken back.
+    /// Returns the setup with one change taken back.
     #[must_use]
     pub fn without(&self, change: QueueChange, today: &Policy) -> Self {
-        let mut found = self.clone();
+        let mut result = self.clone();
         match change {
-            QueueChange::Sharing => found = Self::new(Sharing::AsToday, self.policy.clone()),
+            QueueChange::Sharing => result = Self::new(Sharing::AsToday, self.policy.clone()),
             QueueChange::Reclaim => {
                 if let Sharing::Borrowing { ceiling, .. } = self.sharing {
-                    found.sharing = Sharing::Borrowing { ceiling, reclaim: false };
+                    result.sharing = Sharing::Borrowing { ceiling, reclaim: false };
                 }
             }
-            QueueChange::Shares => found.moved = 0.0,
-            QueueChange::ShortQueue => found.short = None,
-            QueueChange::Order => found.policy.order = today.order.clone(),
-            QueueChange::Backfill => found.policy.scan = today.scan,
-            QueueChange::Placement => found.policy.placement = today.placement,
+            QueueChange::Shares => result.moved = 0.0,
+            QueueChange::ShortQueue => result.short = None,
+            QueueChange::Order => result.policy.order = today.order.clone(),
+            QueueChange::Backfill => result.policy.scan = today.scan,
+            QueueChange::Placement => result.policy.placement = today.placement,
         }
-        if found.policy.order == today.order && found.policy.scan == today.scan {
-            found.policy.estimate = today.estimate;
+        if result.policy.order == today.order && result.policy.scan == today.scan {
+            result.policy.estimate = today.estimate;
         }
-        found
+        result
     }
 
-    /// The same with today's policy: what partitions and quotas alone set.
+    /// Returns the setup with today's policy: what partitions and quotas alone set.
     #[must_use]
     pub fn in_todays_order(&self, today: &Policy) -> Self {
         Self { policy: today.clone(), ..self.clone() }
@@ -180,7 +180,8 @@ pub(super) fn plans_by_limits(policy: &Policy) -> bool {
     plans && policy.estimate == Estimate::Requested
 }
 
-/// What every job is predicted to run, seconds, if that is the same of all of them: a prediction that tells none from another. O(jobs).
+/// Predicted run of every job, seconds, if it is equal for all: a prediction that tells none from
+/// another. O(jobs).
 pub(super) fn predicted_alike_s(workload: &Workload) -> Option<f64> {
     let mut predicted = workload.predicted_s.iter();
     let first = (*predicted.next()?)?;
@@ -188,7 +189,7 @@ pub(super) fn predicted_alike_s(workload: &Workload) -> Option<f64> {
 }
 
 impl<'a> Knobs<'a> {
-    /// Those for the jobs that are known when the plan is made.
+    /// Settings to try, from the jobs that are known when the plan is made.
     pub fn new(workload: &'a Workload, cluster: &Cluster, today: &'a Policy) -> Self {
         let shortest = |estimate| Policy { order: Order::Sjf, estimate, ..today.clone() };
         let limits = today.estimate == Estimate::Requested && !shortest(Estimate::Requested).is_oracle(workload);
@@ -272,46 +273,46 @@ impl<'a> Knobs<'a> {
         let (today, policy) = (self.today, &setup.policy);
         let mut all = Vec::new();
         let mut with = |change: &dyn Fn(&mut Setup)| {
-            let mut found = setup.clone();
-            change(&mut found);
-            let needs_runs = found.policy.order != today.order || found.policy.scan.backfills();
-            let is_todays = found.policy.order == today.order && found.policy.scan == today.scan;
-            found.policy.estimate = if is_todays || !needs_runs { today.estimate } else { self.estimate };
-            all.push(found);
+            let mut result = setup.clone();
+            change(&mut result);
+            let needs_runs = result.policy.order != today.order || result.policy.scan.backfills();
+            let is_todays = result.policy.order == today.order && result.policy.scan == today.scan;
+            result.policy.estimate = if is_todays || !needs_runs { today.estimate } else { self.estimate };
+            all.push(result);
         };
         for order in &self.orders {
-            with(&|found| found.policy.order = order.clone());
+            with(&|result| result.policy.order = order.clone());
         }
         if matches!(setup.sharing, Sharing::Borrowing { .. }) {
             for moved in [0.0].iter().chain(self.moves) {
-                with(&|found| found.moved = *moved);
+                with(&|result| result.moved = *moved);
             }
-            with(&|found| found.short = None);
+            with(&|result| result.short = None);
             for (within_s, part) in SHORT {
-                with(&|found| found.short = Some(ShortQueue { within_s, part }));
+                with(&|result| result.short = Some(ShortQueue { within_s, part }));
             }
         }
         for scan in [today.scan, Scan::Easy] {
-            with(&|found| found.policy.scan = scan);
+            with(&|result| result.policy.scan = scan);
         }
         // Packing leaves whole nodes for large jobs.
         if !matches!(today.placement, Placement::BestFit | Placement::Locality(_)) {
-            with(&|found| found.policy.placement = Placement::Consolidate);
+            with(&|result| result.policy.placement = Placement::Consolidate);
         }
         for sharing in Sharing::TRIED.into_iter().filter(|_| self.several_vcs) {
             let fits = matches!(sharing, Sharing::Borrowing { .. });
-            with(&|found| {
-                found.sharing = sharing;
+            with(&|result| {
+                result.sharing = sharing;
                 if !fits {
-                    (found.moved, found.short) = (0.0, None);
+                    (result.moved, result.short) = (0.0, None);
                 }
             });
         }
         // Today's placement, last: `policy` may have another.
         if policy.placement != today.placement {
-            with(&|found| found.policy.placement = today.placement);
+            with(&|result| result.policy.placement = today.placement);
         }
-        all.retain(|found| found != setup && self.can_be(found));
+        all.retain(|result| result != setup && self.can_be(result));
         all
     }
 
@@ -323,7 +324,7 @@ impl<'a> Knobs<'a> {
         }
         let is_today = setup.changes(self.today).is_empty() && setup.policy == *self.today;
         let knows_short = setup.short.is_none() || !(self.alike || self.knows_no_runs());
-        // As it is replayed: reclaiming needs no runs, whatever today's backfill goes by.
+        // Judged as replayed: reclaiming needs no runs, whatever today's backfill goes by.
         let is_known = knows_short && !setup.replayed().is_oracle(self.workload);
         is_today || (is_known && setup.replayed().validate(self.workload).is_ok())
     }
@@ -350,7 +351,7 @@ pub(super) struct Ground<'a> {
     pub(super) estimate: Estimate,
 }
 
-/// What is replayed.
+/// Workload, cluster and policy to replay.
 #[derive(Debug)]
 pub(super) struct Scene<'w> {
     pub(super) workload: Cow<'w, Workload>,
@@ -372,7 +373,7 @@ impl Ground<'_> {
     /// Prepares a setup for a replay of jobs.
     ///
     /// # Errors
-    /// As [`Shares::shared`].
+    /// Errors of [`Shares::shared`].
     pub(super) fn scene<'w>(&self, setup: &Setup, workload: &'w Workload) -> Result<Scene<'w>> {
         let shares = self.shares_of(setup);
         let mut cluster = shares.shared(self.cluster, setup.sharing)?;

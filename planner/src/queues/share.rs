@@ -22,7 +22,7 @@ const MILLI: u64 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum Sharing {
-    /// As the cluster has it today.
+    /// Shares as the cluster has them today.
     AsToday,
     /// Each VC on nodes of its own.
     Private,
@@ -112,11 +112,11 @@ pub type Amounts = Vec<(i64, u64)>;
 pub struct Shares(Vec<Amounts>);
 
 impl Shares {
-    /// Those of a cluster, in the order of its VCs.
+    /// Shares of a cluster, in the order of its VCs.
     ///
     /// # Errors
     /// If VCs queue for the same nodes and nothing says which part is whose, or that is said in cells.
-    pub fn of(cluster: &Cluster) -> Result<Self> {
+    pub fn new(cluster: &Cluster) -> Result<Self> {
         if let Some(vc) = cluster.with_cells() {
             return Err(Error::cluster(format!(
                 "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
@@ -133,7 +133,7 @@ impl Shares {
                     (false, true, false) => Ok(vc.quota_milli.clone()),
                     (false, true, true) => Err(Error::cluster(format!(
                         "VC {} shares its nodes with others, and nothing says which part is its own; give each VC of the pool guaranteed_gpus or \
-                         quota_gpus in a file for --cluster",
+                         quota_gpus in a file for --site",
                         vc.name
                     ))),
                 }
@@ -144,7 +144,7 @@ impl Shares {
         Ok(shares)
     }
 
-    /// That no pool has promised more than it has. Quotas bound, and often add up to more.
+    /// Checks that no pool has promised more than it has. Quotas bound, and often add up to more.
     fn check(&self, cluster: &Cluster) -> Result<()> {
         for (at, pool) in cluster.pools.iter().enumerate() {
             let members: Vec<usize> = (0..cluster.vcs.len())
@@ -170,32 +170,33 @@ impl Shares {
         self.0.get(vc).map_or(0.0, |amounts| at_moment(amounts, now))
     }
 
-    /// Those of each VC, in the order of the cluster's VCs.
+    /// Amounts of each VC, in the order of the cluster's VCs.
     pub(super) fn amounts(&self) -> &[Amounts] {
         &self.0
     }
 
-    /// The same, moved by a part (0 to 1) of the way to where each VC has as much of all shares as of all GPU time that was `asked` for, in whole GPUs. All together stays
-    /// what it is: what rounding down leaves goes, a GPU each, to those that lost most by it.
+    /// Returns the shares moved by a part (0 to 1) of the way to where each VC has as much of all
+    /// shares as of all GPU time that was `asked` for, in whole GPUs. The total stays what it is:
+    /// GPUs left by rounding down go, one each, to the VCs that lost most by it.
     #[must_use]
-    pub fn moved(&self, asked: &[f64], part: f64) -> Self {
-        let all: f64 = asked.iter().sum();
+    pub fn moved(&self, request: &[f64], part: f64) -> Self {
+        let all: f64 = request.iter().sum();
         if all <= 0.0 {
             return self.clone();
         }
         let times: BTreeSet<i64> = self.0.iter().flatten().map(|(from, _)| *from).collect();
-        let mut found: Vec<Amounts> = vec![Vec::new(); self.0.len()];
+        let mut result: Vec<Amounts> = vec![Vec::new(); self.0.len()];
         for now in times {
             let total: f64 = (0..self.0.len()).map(|vc| self.gpus_at(vc, now)).sum();
             let wanted = |vc: usize| {
-                let share = asked.get(vc).copied().unwrap_or(0.0) / all;
+                let share = request.get(vc).copied().unwrap_or(0.0) / all;
                 (1.0 - part) * self.gpus_at(vc, now) + part * total * share
             };
-            for (amounts, gpus) in found.iter_mut().zip(whole(total, (0..self.0.len()).map(wanted))) {
+            for (amounts, gpus) in result.iter_mut().zip(whole(total, (0..self.0.len()).map(wanted))) {
                 amounts.push((now, gpus * MILLI));
             }
         }
-        Self(found)
+        Self(result)
     }
 
     /// Each share in two: what is left for other jobs, and what is kept for short ones.
@@ -232,13 +233,13 @@ impl Shares {
         if is_private(cluster) {
             return Ok(cluster.clone());
         }
-        let mut found = Cluster { gpu_types: cluster.gpu_types.clone(), ..Cluster::default() };
+        let mut result = Cluster { gpu_types: cluster.gpu_types.clone(), ..Cluster::default() };
         for (vc, own) in cluster.vcs.iter().zip(&self.0) {
-            let pool = found.pools.len() as u16;
+            let pool = result.pools.len() as u16;
             let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
             if cluster.is_alone(vc) {
-                found.pools.push(Pool { groups: groups.to_vec() });
-                found.vcs.push(Vc::new(vc.name.clone(), pool));
+                result.pools.push(Pool { groups: groups.to_vec() });
+                result.vcs.push(Vc::new(vc.name.clone(), pool));
                 continue;
             }
             let [group] = groups else {
@@ -246,7 +247,7 @@ impl Shares {
                 let alike = groups.iter().all(|group| groups.first().is_some_and(|first| kind(first) == kind(group)));
                 let hosts = groups.iter().any(|group| groups.first().is_some_and(|first| first.host != group.host));
                 let (differ, way) = if alike && hosts {
-                    (", which differ in processors or memory alone", "--hosts none plans for GPUs alone")
+                    (", which differ in processors or memory alone", "--site hosts=none plans for GPUs alone")
                 } else {
                     ("", "give it nodes of its own, or make a pool of each kind")
                 };
@@ -260,10 +261,10 @@ impl Shares {
                 u32::try_from(milli.div_ceil(MILLI * u64::from(group.gpus_per_node.max(1)))).unwrap_or(u32::MAX)
             };
             let sizes = own.iter().map(|(from, milli)| (*from, nodes(*milli))).collect();
-            found.pools.push(Pool { groups: vec![Group { sizes, ..group.clone() }] });
-            found.vcs.push(Vc::new(vc.name.clone(), pool));
+            result.pools.push(Pool { groups: vec![Group { sizes, ..group.clone() }] });
+            result.vcs.push(Vc::new(vc.name.clone(), pool));
         }
-        Ok(found)
+        Ok(result)
     }
 }
 
@@ -276,14 +277,14 @@ fn at_moment(amounts: &[(i64, u64)], now: i64) -> f64 {
 fn whole(total: f64, amounts: impl Iterator<Item = f64>) -> Vec<u64> {
     // What is a whole number but for rounding is one.
     let amounts: Vec<f64> = amounts.map(|gpus| gpus + 1e-9).collect();
-    let mut found: Vec<u64> = amounts.iter().map(|gpus| gpus.floor() as u64).collect();
-    let left = ((total + 1e-9).floor() as u64).saturating_sub(found.iter().sum());
-    let mut by_loss: Vec<(f64, &mut u64)> = amounts.iter().map(|gpus| gpus.fract()).zip(&mut found).collect();
+    let mut result: Vec<u64> = amounts.iter().map(|gpus| gpus.floor() as u64).collect();
+    let left = ((total + 1e-9).floor() as u64).saturating_sub(result.iter().sum());
+    let mut by_loss: Vec<(f64, &mut u64)> = amounts.iter().map(|gpus| gpus.fract()).zip(&mut result).collect();
     by_loss.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (_, gpus) in by_loss.into_iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
         *gpus += 1;
     }
-    found
+    result
 }
 
 /// The most GPUs that a VC with a share of `gpus` may use under a ceiling.
@@ -327,21 +328,21 @@ mod tests {
     #[test]
     fn the_worked_number() {
         let cluster = Cluster::of_vcs(&[("a", 12, 8), ("b", 4, 8)]);
-        let shares = Shares::of(&cluster).unwrap();
+        let shares = Shares::new(&cluster).unwrap();
         let pool = shares.shared(&cluster, Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }).unwrap();
         assert_eq!(pool.pools.len(), 1);
         assert_eq!((pool.vcs[0].guarantee_at(0), pool.vcs[0].quota_milli[0].1), (96_000, 144_000));
         assert_eq!((shares.gpus_at(1, 0), pool.largest()), (32.0, (16, 128)));
         assert!(is_private(&cluster) && !is_private(&pool));
-        // And back: what is guaranteed in the pool is a VC's own, on nodes of its own.
-        let back = Shares::of(&pool).unwrap();
+        // Converts back: what is guaranteed in the pool is private to a VC on private nodes.
+        let back = Shares::new(&pool).unwrap();
         assert_eq!(back.gpus_at(0, 0), 96.0);
         assert_eq!(back.shared(&pool, Sharing::Private).unwrap().largest(), (16, 128));
     }
 
     #[test]
     fn shares_move_to_what_is_asked_for_and_are_kept_in_part() {
-        let shares = Shares::of(&Cluster::of_vcs(&[("a", 1, 12), ("b", 1, 4)])).unwrap();
+        let shares = Shares::new(&Cluster::of_vcs(&[("a", 1, 12), ("b", 1, 4)])).unwrap();
         let half = shares.moved(&[7.0, 7.0], 0.5);
         assert_eq!((half.gpus_at(0, 0), half.gpus_at(1, 0)), (10.0, 6.0));
         // Thirds of 16 are 5 1/3 and 10 2/3: whole GPUs, and no more and no fewer than there are.
@@ -358,9 +359,9 @@ mod tests {
         fn no_gpu_is_lost_when_shares_move(of in prop::collection::vec((0u32..40, 0.0f64..1e6), 2..9), part in 0.0f64..=1.0) {
             let names: Vec<String> = (0..of.len()).map(|vc| format!("vc{vc}")).collect();
             let vcs: Vec<(&str, u32, u32)> = names.iter().zip(&of).map(|(name, (nodes, _))| (name.as_str(), *nodes, 8)).collect();
-            let shares = Shares::of(&Cluster::of_vcs(&vcs)).unwrap();
-            let asked: Vec<f64> = of.iter().map(|(_, asked)| *asked).collect();
-            let moved = shares.moved(&asked, part);
+            let shares = Shares::new(&Cluster::of_vcs(&vcs)).unwrap();
+            let request: Vec<f64> = of.iter().map(|(_, request)| *request).collect();
+            let moved = shares.moved(&request, part);
             let sum = |of: &Shares| (0..names.len()).map(|vc| of.gpus_at(vc, 0)).sum::<f64>();
             prop_assert_eq!(sum(&moved), sum(&shares));
         }
@@ -369,17 +370,17 @@ mod tests {
     #[test]
     fn a_share_that_nobody_told_is_asked_for() {
         let cluster = Cluster::of_vcs(&[("a", 12, 8), ("b", 4, 8)]).pooled();
-        assert!(Shares::of(&cluster).unwrap_err().to_string().contains("guaranteed_gpus"));
+        assert!(Shares::new(&cluster).unwrap_err().to_string().contains("guaranteed_gpus"));
     }
 
     #[test]
     fn promises_that_no_pool_can_keep_are_none() {
         let mut cluster = Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]).pooled();
         cluster.vcs.iter_mut().for_each(|vc| vc.quota_milli = vec![(0, 12_000)]);
-        let said = Shares::of(&cluster).unwrap_err().to_string();
+        let said = Shares::new(&cluster).unwrap_err().to_string();
         assert!(said.contains("a pool of 16 GPUs are promised 24"), "{said}");
         cluster.vcs.iter_mut().for_each(|vc| vc.quota_milli = vec![(0, 8_000)]);
-        assert!(Shares::of(&cluster).is_ok());
+        assert!(Shares::new(&cluster).is_ok());
     }
 
     #[test]
@@ -388,7 +389,7 @@ mod tests {
         cluster.pools[0].groups.push(Group::fixed(2, 4));
         cluster.vcs.push(Vc { guarantee_milli: vec![(0, 4_000)], ..Vc::new("c", 1) });
         cluster.vcs[1].guarantee_milli = vec![(0, 4_000)];
-        let private = Shares::of(&cluster).unwrap().shared(&cluster, Sharing::Private).unwrap();
+        let private = Shares::new(&cluster).unwrap().shared(&cluster, Sharing::Private).unwrap();
         assert_eq!(private.pools[0], cluster.pools[0]);
         assert!(is_private(&private));
     }
@@ -399,13 +400,14 @@ mod tests {
         cluster.pools[0].groups.push(Group::fixed(1, 8));
         cluster.vcs.push(Vc::new("b", 0));
         cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 4_000)]);
-        let said =
-            |cluster: &Cluster| Shares::of(cluster).unwrap().shared(cluster, Sharing::Private).unwrap_err().to_string();
+        let said = |cluster: &Cluster| {
+            Shares::new(cluster).unwrap().shared(cluster, Sharing::Private).unwrap_err().to_string()
+        };
         assert!(said(&cluster).contains("make a pool of each kind"), "{}", said(&cluster));
         cluster.pools[0].groups[0].host.cores_milli = Some(64_000);
-        assert!(said(&cluster).contains("--hosts none"), "{}", said(&cluster));
+        assert!(said(&cluster).contains("--site hosts=none"), "{}", said(&cluster));
         cluster.pools[0].groups[1].gpus_per_node = 4;
-        assert!(!said(&cluster).contains("--hosts none"), "{}", said(&cluster));
+        assert!(!said(&cluster).contains("--site hosts=none"), "{}", said(&cluster));
     }
 
     #[test]
@@ -413,7 +415,7 @@ mod tests {
         let mut cluster = Cluster::of_vcs(&[("a", 2, 8), ("b", 1, 8)]);
         cluster.pools[0].groups[0].sizes.push((50, 1));
         cluster.pools[1].groups[0].sizes.push((50, 2));
-        let shares = Shares::of(&cluster).unwrap();
+        let shares = Shares::new(&cluster).unwrap();
         assert_eq!([0, 50].map(|now| (shares.gpus_at(0, now), shares.gpus_at(1, now))), [(16.0, 8.0), (8.0, 16.0)]);
     }
 }

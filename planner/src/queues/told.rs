@@ -22,7 +22,7 @@ use crate::sim::{Cluster, Estimate, Outage, Policy, Schedule, Workload, simulate
 /// Jobs that are asked.
 pub(super) const SAMPLE: usize = 100;
 
-/// Of some jobs at most [`SAMPLE`], spread evenly.
+/// Samples at most [`SAMPLE`] jobs, spread evenly.
 pub(super) fn sample(jobs: &[usize]) -> Vec<usize> {
     let count = jobs.len().min(SAMPLE);
     (0..count).filter_map(|at| jobs.get(at * jobs.len() / count.max(1)).copied()).collect()
@@ -43,8 +43,8 @@ pub(super) fn errors_ms(
         let told = told_ms(scene, schedule, estimate, *job)?;
         Ok(told.map(|told| (*job, (came - told).abs())))
     };
-    let found: Vec<Option<(usize, i64)>> = jobs.par_iter().map(one).collect::<Result<_>>()?;
-    Ok(found.into_iter().flatten().collect())
+    let result: Vec<Option<(usize, i64)>> = jobs.par_iter().map(one).collect::<Result<_>>()?;
+    Ok(result.into_iter().flatten().collect())
 }
 
 /// When the job could be told that it starts; `None` if it would not.
@@ -75,7 +75,7 @@ fn told_ms(scene: &Scene<'_>, schedule: &Schedule, estimate: Estimate, job: usiz
         jobs.push(other as u32);
         submits.push(submit - now);
     }
-    // As the engine takes them: in order of their starts.
+    // The engine takes them in order of their starts.
     warm.sort_by_key(|of| of.start_ms);
     let mut then: Workload = workload.arranged(&jobs, submits);
     // The engine expects a job that runs to end what is known of it from time 0 on.
@@ -99,21 +99,21 @@ fn as_of(cluster: &Cluster, now: i64) -> Cluster {
     fn current<T: Copy>(of: &mut Vec<(i64, T)>, now: i64) {
         *of = value_at(of, now).map(|value| (0, value)).into_iter().collect();
     }
-    let mut found = cluster.clone();
-    for group in found.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
+    let mut result = cluster.clone();
+    for group in result.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
         current(&mut group.sizes, now);
     }
-    for vc in &mut found.vcs {
+    for vc in &mut result.vcs {
         current(&mut vc.quota_milli, now);
         current(&mut vc.guarantee_milli, now);
     }
-    found.outages = cluster
+    result.outages = cluster
         .outages
         .iter()
         .filter(|of| of.from_ms <= now && of.to_ms > now)
         .map(|of| Outage { from_ms: -1, to_ms: of.to_ms - now, ..*of })
         .collect();
-    found
+    result
 }
 
 #[cfg(test)]
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn a_sample_is_spread_evenly() {
         let jobs: Vec<usize> = (0..1_000).collect();
-        let found = sample(&jobs);
-        assert_eq!((found.len(), found[0], found[1], found[99]), (SAMPLE, 0, 10, 990));
+        let result = sample(&jobs);
+        assert_eq!((result.len(), result[0], result[1], result[99]), (SAMPLE, 0, 10, 990));
         assert_eq!((sample(&jobs[..3]), sample(&[])), (vec![0, 1, 2], vec![]));
     }
 

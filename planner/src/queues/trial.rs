@@ -21,7 +21,7 @@ pub(super) type Known = (Setup, usize, EarlierOutcome);
 
 /// Setups as they are tried on some jobs.
 pub(super) struct Trial<'a> {
-    /// What the jobs are called in a journal.
+    /// Name of the jobs in a journal.
     jobs: String,
     workload: &'a Workload,
     /// Jobs that are told when they would start; none if nobody asks.
@@ -66,17 +66,17 @@ impl<'a> Trial<'a> {
             })?;
             Ok((setup, round, judged))
         };
-        let found: Result<Vec<Known>> = setups.into_par_iter().map(one).collect();
+        let result: Result<Vec<Known>> = setups.into_par_iter().map(one).collect();
         self.run.sync()?;
-        found
+        result
     }
 }
 
 /// Jobs submitted from `from` on that are told when they would start; none if the objective does not ask.
 pub(super) fn told_of(workload: &Workload, from: i64, objective: &Objective) -> Vec<usize> {
     let uncounted = workload.uncounted();
-    let asked = |job: &usize| workload.submit_ms.get(*job) >= Some(&from) && !uncounted.contains(&(*job as u32));
-    let jobs: Vec<usize> = (0..workload.len()).filter(asked).collect();
+    let request = |job: &usize| workload.submit_ms.get(*job) >= Some(&from) && !uncounted.contains(&(*job as u32));
+    let jobs: Vec<usize> = (0..workload.len()).filter(request).collect();
     if objective.foretells() { told::sample(&jobs) } else { Vec::new() }
 }
 

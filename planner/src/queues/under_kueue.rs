@@ -10,14 +10,12 @@
 //! O(limits) replays. Worked number: on the bundled sample with `--scan skip` the sharing that is chosen has a mean wait of the later jobs of 198 s in the plan's replay, and of 192 s as Kueue admits them.
 
 use rayon::prelude::*;
-use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 
-use super::answer::{LendingTried, QueuesAnswer, SHORT_SUFFIX, UnderKueue};
+use super::answer::{LendingTried, QueuesBody, SHORT_SUFFIX, UnderKueue};
 use super::emit;
-use super::journal::SearchRun;
 use super::measure::{EarlierOutcome, Times, Yardstick};
-use super::search::{self, QueuesRequest};
+use super::search;
 use super::setup::{Ground, Knobs, Setup};
 use super::share::{Shares, Sharing};
 use super::trial::{beats, times};
@@ -30,41 +28,25 @@ use crate::sim::{Cluster, Policy, Preemption, Scan, Workload};
 /// Parts of its own share that a queue lends at most; all of it, which is no limit, first.
 const LENDS: [f64; 4] = [1.0, 0.75, 0.5, 0.25];
 
-/// Plans the queues of a loaded trace, and replays what is written for Kueue. There are some more replays than [those of the search](search::replays).
+/// Replays what is written for Kueue, where the plan shares nodes.
 ///
 /// # Errors
-/// As [`search::search`].
-pub fn plan(
-    trace: &Trace,
-    loaded: &Loaded,
-    title: String,
-    request: &QueuesRequest,
-    run: SearchRun<'_>,
-) -> Result<QueuesAnswer> {
-    let mut answer = QueuesAnswer::of(trace, loaded, title, request, run)?;
-    answer.held_out.under_kueue = replayed(&answer, loaded, &request.today)?;
-    Ok(answer)
-}
-
-/// Replays what is written for Kueue, where the plan is followed and shares nodes.
-///
-/// # Errors
-/// As [`crate::sim::simulate`].
-fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Option<UnderKueue>> {
-    let Some(sharing) = emit::shared(answer).filter(|_| loaded.resource == Resource::Gpus) else { return Ok(None) };
-    let Some(all) = Admission::of(answer, loaded, today, None)? else { return Ok(None) };
+/// Errors of [`crate::sim::simulate`].
+pub(super) fn replayed(body: &QueuesBody, loaded: &Loaded, today: &Policy) -> Result<Option<UnderKueue>> {
+    let Some(sharing) = body.shares().filter(|_| loaded.resource == Resource::Gpus) else { return Ok(None) };
+    let Some(all) = Admission::of(body, loaded, today, None)? else { return Ok(None) };
     let lending = match sharing {
-        Sharing::Borrowing { .. } => lending(answer, loaded, today)?,
+        Sharing::Borrowing { .. } => lending(body, loaded, today)?,
         _ => Vec::new(),
     };
     let lends = chosen(&lending);
     let admission = match lends {
-        Some(part) => Admission::of(answer, loaded, today, Some(part))?.unwrap_or(all),
+        Some(part) => Admission::of(body, loaded, today, Some(part))?.unwrap_or(all),
         None => all,
     };
     let (jobs, stopped, lost_gpu_hours) =
-        search::outcome(&admission.jobs(&loaded.workload), &admission.cluster, &admission.policy, answer.split_ms)?;
-    let name = |vc: &usize| loaded.cluster.vcs.get(*vc).map_or_else(String::new, |vc| vc.name.clone());
+        search::outcome(&admission.jobs(&loaded.workload), &admission.cluster, &admission.policy, body.split_ms)?;
+    let name = |vc: &usize| loaded.cluster.vc_name(*vc);
     let tried = lending.iter().map(|(part, of)| LendingTried {
         part: *part,
         cost: of.cost,
@@ -80,7 +62,7 @@ fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Op
 struct Admission {
     cluster: Cluster,
     policy: Policy,
-    /// Of each VC, the queue of its jobs.
+    /// Queue of the jobs of each VC.
     queues: Vec<u16>,
     /// Jobs that go to a queue of short jobs, and that queue.
     short: Vec<(usize, u16)>,
@@ -88,9 +70,9 @@ struct Admission {
 
 impl Admission {
     /// With the quotas of the very file that would be applied; `None` where nothing can be written, as a VC has no name that Kubernetes takes.
-    fn of(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy, lends: Option<f64>) -> Result<Option<Self>> {
-        let files = emit::lending(answer, GPU_RESOURCE, lends).ok();
-        let Some((_, text)) = files.and_then(|files| files.into_iter().next()) else { return Ok(None) };
+    fn of(body: &QueuesBody, loaded: &Loaded, today: &Policy, lends: Option<f64>) -> Result<Option<Self>> {
+        let Some(sharing) = body.shares() else { return Ok(None) };
+        let Ok(text) = emit::quotas(body, (sharing, lends), GPU_RESOURCE, "") else { return Ok(None) };
         let file = QuotaFile::parse("kueue.yaml", &text)?;
         let cluster = file.govern(&loaded.cluster, Resource::Gpus, loaded.workload.origin_ms, &mut Vec::new())?;
         let queue_of = |vc: &str| {
@@ -104,7 +86,7 @@ impl Admission {
         let queues: Option<Vec<u16>> =
             vcs.iter().map(|vc| if together { Some(0) } else { queue_of(&vc.name) }).collect();
         let Some(queues) = queues else { return Ok(None) };
-        let short = short_jobs(answer, loaded, today)?.into_iter().filter_map(|(job, vc)| {
+        let short = short_jobs(body, loaded, today)?.into_iter().filter_map(|(job, vc)| {
             let name = vcs.get(vc).map_or("", |vc| vc.name.as_str());
             Some((job, queue_of(&format!("{name}{SHORT_SUFFIX}"))?))
         });
@@ -134,27 +116,27 @@ impl Admission {
 }
 
 /// What the earlier jobs do with each limit of what a queue lends, none first.
-fn lending(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Vec<(f64, EarlierOutcome)>> {
-    let known = loaded.clone().as_known_at(answer.split_ms);
-    let shares = Shares::of(&loaded.cluster)?;
+fn lending(body: &QueuesBody, loaded: &Loaded, today: &Policy) -> Result<Vec<(f64, EarlierOutcome)>> {
+    let known = loaded.clone().as_known_at(body.split_ms);
+    let shares = Shares::new(&loaded.cluster)?;
     let estimate = Knobs::new(&known.workload, &loaded.cluster, today).estimate();
-    let ground = Ground { cluster: &loaded.cluster, shares: &shares, asked: &answer.asked_gpu_s, estimate };
+    let ground = Ground { cluster: &loaded.cluster, shares: &shares, asked: &body.asked_gpu_s, estimate };
     // Nobody is told under Kueue when a job starts.
     let times = |sharing: Sharing| times(&ground, &Setup::new(sharing, today.clone()), &known.workload, &[]);
     let yardstick = Yardstick::new(
         &known.workload,
-        ((0, answer.split_ms), &answer.objective),
+        ((0, body.split_ms), &body.objective),
         (times(Sharing::Private)?, &times(Sharing::AsToday)?),
         true,
     );
     let one = |part: &f64| -> Result<Option<(f64, EarlierOutcome)>> {
         let lends = Some(*part).filter(|part| *part < 1.0);
-        let Some(admission) = Admission::of(answer, &known, today, lends)? else { return Ok(None) };
+        let Some(admission) = Admission::of(body, &known, today, lends)? else { return Ok(None) };
         let times = Times::run(&admission.jobs(&known.workload), &admission.cluster, &admission.policy)?;
         Ok(Some((*part, yardstick.judge(&times))))
     };
-    let found: Vec<Option<(f64, EarlierOutcome)>> = LENDS.par_iter().map(one).collect::<Result<_>>()?;
-    Ok(found.into_iter().flatten().collect())
+    let result: Vec<Option<(f64, EarlierOutcome)>> = LENDS.par_iter().map(one).collect::<Result<_>>()?;
+    Ok(result.into_iter().flatten().collect())
 }
 
 /// The limit that is set, if any is: the cheapest that wrongs nobody, where no limit wrongs a VC or costs clearly more.
@@ -166,12 +148,12 @@ fn chosen(lending: &[(f64, EarlierOutcome)]) -> Option<f64> {
 }
 
 /// Jobs that go to the queue of short jobs of their VC, and that VC.
-fn short_jobs(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Vec<(usize, usize)>> {
-    let Some(chosen) = answer.setup() else { return Ok(Vec::new()) };
+fn short_jobs(body: &QueuesBody, loaded: &Loaded, today: &Policy) -> Result<Vec<(usize, usize)>> {
+    let Some(chosen) = body.setup() else { return Ok(Vec::new()) };
     let Some(short) = chosen.short_queue else { return Ok(Vec::new()) };
-    let (shares, cluster) = (Shares::of(&loaded.cluster)?, &loaded.cluster);
+    let (shares, cluster) = (Shares::new(&loaded.cluster)?, &loaded.cluster);
     let estimate = Knobs::new(&loaded.workload, cluster, today).estimate();
-    let ground = Ground { cluster, shares: &shares, asked: &answer.asked_gpu_s, estimate };
+    let ground = Ground { cluster, shares: &shares, asked: &body.asked_gpu_s, estimate };
     let routes = ground.routes(&ground.shares_of(&chosen.setup), short, &loaded.workload);
     Ok(routes.into_iter().map(|(job, vc)| (job, usize::from(vc) - cluster.vcs.len())).collect())
 }

@@ -41,16 +41,16 @@ use crate::replay::compare::IntervalEstimate;
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-serving/2";
 
-/// What is asked.
+/// Request for a serving plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServingRequest {
-    /// What is promised.
+    /// The promised service.
     pub target: ServingTarget,
     /// Time between decisions, milliseconds.
     pub slot_ms: i64,
     /// Where the earlier part ends, milliseconds; the middle, if `None`.
     pub eval_from_ms: Option<i64>,
-    /// What a setting must serve.
+    /// Service that a setting must give.
     pub standard: ServedStandard,
     /// Windows of the later half before each of which everything is chosen anew; none by default.
     pub splits: u32,
@@ -58,14 +58,14 @@ pub struct ServingRequest {
     pub zone: String,
 }
 
-/// What a replica is and costs.
+/// Definition and price of a replica.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ServingReplica {
-    /// What it is called.
+    /// Name of the replica.
     pub name: String,
     /// GPUs of one.
     pub gpus: u32,
-    /// From the decision until it serves, seconds.
+    /// Time from the decision until it serves, seconds.
     pub start_s: f64,
     /// Instance of the offers file that it runs on.
     pub offer: Option<String>,
@@ -88,7 +88,7 @@ impl ServingReplica {
     ///
     /// # Errors
     /// If the table names no instance of that file.
-    pub fn of(service: &ReplicaService, table: &str, offers: Option<&Offers>) -> Result<Self> {
+    pub fn new(service: &ReplicaService, table: &str, offers: Option<&Offers>) -> Result<Self> {
         let mut replica = Self {
             name: service.name.clone(),
             gpus: service.gpus,
@@ -120,21 +120,22 @@ impl ServingReplica {
         Ok(replica)
     }
 
-    /// What a second costs: an hour of a replica is 1 where no price is known, and spot counts as on demand where it cannot be had.
+    /// Cost of a second: an hour of a replica is 1 where no price is known, and spot counts as on
+    /// demand where it cannot be had.
     fn price(&self, on_spot: bool) -> ReplicaPrice {
         let on_demand = self.on_demand_per_h.unwrap_or(1.0) / 3600.0;
         ReplicaPrice { on_demand, spot: self.spot_per_h.filter(|_| on_spot).map_or(on_demand, |price| price / 3600.0) }
     }
 }
 
-/// What the log holds.
+/// Figures of the log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ServingLogFigures {
     /// Requests that are served.
     pub requests: u64,
-    /// From when.
+    /// Beginning of the log.
     pub from: String,
-    /// To when.
+    /// End of the log.
     pub to: String,
     /// Hours of it.
     pub hours: f64,
@@ -158,10 +159,10 @@ pub struct ServingLogFigures {
     pub least_tpot_s: f64,
 }
 
-/// What is told of a policy over the later half, beside its cost there.
+/// Figures of a policy over the later half, beside its cost there.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingFigures {
-    /// Its setting; none of a schedule.
+    /// Setting of the rule; none for a schedule.
     pub rule: Option<ServingRule>,
     /// Spot beside it.
     pub hedge: Option<SpotHedge>,
@@ -174,9 +175,9 @@ pub struct ServingFigures {
     /// Whether it was late there with no more requests than the reactive rule, also with more requests, and cost less. Where it is not held against that rule (it is that rule, a
     /// row for comparison, that rule kept no target, or `--standard target`), whether it kept the target.
     pub as_good_as_reactive: Option<bool>,
-    /// What it did where it was chosen.
+    /// Score where it was chosen.
     pub earlier: Option<ServingScore>,
-    /// What it did on the later half.
+    /// Score on the later half.
     pub later: ServingScore,
 }
 
@@ -187,7 +188,7 @@ pub type ServingTrial = Trial<ServingPolicy, ServingFigures, NoMore>;
 /// What the chosen policy did beside a reactive rule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingReferenceRow {
-    /// Which rule.
+    /// Policy of the rule.
     pub by: ServingPolicy,
     /// Whether that kept the target with its reserve where it was chosen.
     pub kept_when_chosen: bool,
@@ -197,12 +198,12 @@ pub struct ServingReferenceRow {
     pub more_in_time: IntervalEstimate,
 }
 
-/// What to set from now on.
+/// Settings from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingAhead {
     /// The policy.
     pub by: ServingPolicy,
-    /// Its setting, chosen on the whole log.
+    /// Setting, chosen on the whole log.
     pub rule: ServingRule,
     /// Spot beside it.
     pub hedge: Option<SpotHedge>,
@@ -228,7 +229,7 @@ pub struct ServingAhead {
     pub mean_replicas: f64,
     /// Requests in a second, of those that it was chosen on.
     pub requests_per_s: f64,
-    /// What an hour cost on the log.
+    /// Cost of an hour on the log.
     pub cost_per_h: f64,
     /// Share of the requests in time on the log, on which it was chosen.
     pub attained: f64,
@@ -250,37 +251,37 @@ pub struct ServingTerms {
 /// What if things were otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingSensitivity {
-    /// What is different.
+    /// Difference in words.
     pub what: String,
     /// Share of the later requests in time, with the setting as it was chosen.
     pub attained: f64,
     /// Whether the target is kept.
     pub keeps: bool,
-    /// What it costs.
+    /// Cost.
     pub cost: f64,
     /// Share in time of what it is told against, as that was chosen.
     pub against_attained: f64,
-    /// What that costs.
+    /// Cost of what it is compared with.
     pub against_cost: f64,
 }
 
 /// The answer.
 pub type ServingAnswer = Answer<ServingTrial, ServingBody>;
 
-/// What only this plan has.
+/// Part of the answer that only this plan has.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingBody {
-    /// What a replica is and costs.
+    /// Definition and price of a replica.
     pub replica: ServingReplica,
     /// The table of the service.
     pub table: String,
-    /// What is promised.
+    /// The promised service.
     pub target: ServingTarget,
-    /// What a setting had to serve to be taken.
+    /// Service that a setting had to give to be taken.
     pub standard: ServedStandard,
     /// Time between decisions, seconds.
     pub slot_s: f64,
-    /// What the log holds.
+    /// Figures of the log.
     pub log: ServingLogFigures,
     /// Constant numbers of replicas that were tried on the earlier half, where one of them was chosen: the fewest and the most.
     pub constants_tried: Option<[u32; 2]>,
@@ -290,9 +291,9 @@ pub struct ServingBody {
     pub splits: Vec<ServingWindowRow>,
     /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
     pub bound_cost: f64,
-    /// The same, hours of replicas.
+    /// Least hours of replicas of any schedule that keeps the target.
     pub bound_h: f64,
-    /// What to set from now on.
+    /// Settings from now on.
     pub ahead: ServingAhead,
     /// On which terms.
     pub terms: Vec<ServingTerms>,
@@ -300,7 +301,7 @@ pub struct ServingBody {
     pub sensitivity: Vec<ServingSensitivity>,
     /// Where nothing keeps the target: a looser one that is planned for.
     pub looser: Option<ServingLooser>,
-    /// What became of every row.
+    /// Ledger of the rows that were read or skipped.
     pub quality: Ledger,
     /// Replicas and loads of the later half, for the chart: hours since the beginning of the log.
     #[serde(skip)]
@@ -369,7 +370,7 @@ pub fn plan(
     };
     let unit = replica.currency.as_deref().unwrap_or("replica-hours");
     let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us, unit };
-    let split = ServingSplit::of(&case, request.eval_from_ms.map(|ms| ms * 1000))?;
+    let split = ServingSplit::new(&case, request.eval_from_ms.map(|ms| ms * 1000))?;
     let Planned { tested, trial, beside, ahead, wanted, verdict, scaling_failed } = planned(&case, &split, &told)?;
     let figures = figures(&case, &tested, &split, &told, too_large);
     let looser = match (verdict, trial.of.plan.figures.kept_when_chosen) {
@@ -399,7 +400,7 @@ pub fn plan(
         curves: curves(&tested, &split, from_us),
     };
     let action = advise::act(&trial, &body, verdict);
-    let advice = Advice::of(&trial, verdict, || advise::change(&trial, &body));
+    let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
@@ -470,7 +471,7 @@ fn figures(
     }
 }
 
-/// What was assumed, in words.
+/// Assumptions, in words.
 fn notes(
     log: &RequestLog,
     case: &ServingCase<'_>,
@@ -495,7 +496,7 @@ fn notes(
         notes.push(format!("{} of other models were left out.", counted(log.others)));
     } else if log.models.len() > 1 {
         notes.push(format!(
-            "The log names {} models, which are planned as if one replica served them all; --model plans one.",
+            "The log names {} models, which are planned as if one replica served them all; --model-name plans one.",
             log.models.len()
         ));
     }

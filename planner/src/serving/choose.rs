@@ -27,7 +27,8 @@ use super::target::ServingTarget;
 
 /// Requests in flight for each replica that reactive rules try, in 48ths of the batch: up to two batches.
 const TARGETS: [u32; 17] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96];
-/// The same as numbers: where prompts are long, few requests are much, however large the batch is.
+/// Few requests in flight that reactive rules try: where prompts are long, few are much, however
+/// large the batch is.
 const FEW: [u32; 3] = [1, 2, 4];
 /// Stabilisation windows that are tried, seconds.
 const HOLDS_S: [u32; 3] = [30, 120, 300];
@@ -46,19 +47,19 @@ const GUARDED: usize = 60;
 /// Most replicas on spot beyond those needed that are tried.
 const MOST_EXTRA: u32 = 3;
 
-/// What a second of a replica costs.
+/// Cost of a second of a replica.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReplicaPrice {
-    /// On demand.
+    /// Price on demand.
     pub on_demand: f64,
-    /// On spot; as on demand where there is none.
+    /// Price on spot; that on demand where there is none.
     pub spot: f64,
 }
 
 /// How many spot replicas can be had at a moment, microseconds.
 pub type SpotSupply<'a> = dyn Fn(i64) -> u32 + Sync + 'a;
 
-/// What a setting must serve to be taken.
+/// Service that a setting must give to be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServedStandard {
@@ -72,9 +73,9 @@ pub enum ServedStandard {
 /// What is the same for all rules.
 #[derive(Clone, Copy)]
 pub struct ServingCase<'a> {
-    /// What a replica does.
+    /// Speed of a replica.
     pub service: &'a ReplicaService,
-    /// What is promised.
+    /// The promised service.
     pub target: ServingTarget,
     /// Requests in order.
     pub requests: &'a [LoggedRequest],
@@ -82,11 +83,11 @@ pub struct ServingCase<'a> {
     pub from_us: i64,
     /// Length of a slot, microseconds.
     pub slot_us: i64,
-    /// What replicas cost.
+    /// Cost of replicas.
     pub price: ReplicaPrice,
     /// Spot, if a trace of it is given.
     pub spot: Option<&'a SpotSupply<'a>>,
-    /// What a setting must serve.
+    /// Service that a setting must give.
     pub standard: ServedStandard,
 }
 
@@ -96,14 +97,14 @@ impl std::fmt::Debug for ServingCase<'_> {
     }
 }
 
-/// What a rule did in a window.
+/// Score of a rule in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ServingScore {
     /// Requests that arrived in it.
     pub requests: u64,
-    /// Those of them in time.
+    /// Requests in time.
     pub in_time: u64,
-    /// Their share.
+    /// Share of the requests in time.
     pub attained: f64,
     /// Median time to the first token, seconds.
     pub ttft_p50_s: f64,
@@ -119,7 +120,7 @@ pub struct ServingScore {
     pub on_demand_h: f64,
     /// Hours of replicas on spot.
     pub spot_h: f64,
-    /// What both cost.
+    /// Cost of both.
     pub cost: f64,
     /// Replicas that were started.
     pub starts: u64,
@@ -145,7 +146,7 @@ pub struct ChosenSetting {
     pub rule: ServingRule,
     /// Spot beside it.
     pub hedge: Option<SpotHedge>,
-    /// What it did where it was chosen.
+    /// Score where it was chosen.
     pub score: ServingScore,
     /// Whether it kept the target with its reserve.
     pub kept: bool,
@@ -167,9 +168,9 @@ pub struct TriedSettings {
 /// Where settings are chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct ChoosingIn<'a> {
-    /// The same with a fifth more requests.
+    /// The case with a fifth more requests.
     pub grown: &'a ServingCase<'a>,
-    /// The same with half as many again.
+    /// The case with half as many requests again.
     pub far_grown: &'a ServingCase<'a>,
     /// How loads are counted.
     pub load: ServingLoad,
@@ -190,7 +191,7 @@ pub type ScalingSetting = (ServingRule, Option<SpotHedge>);
 /// Worked example: a share of 0.5 repeats the second, fourth and sixth request, and so on. A log ends at 100 s: what came at 70 s comes again at 90 s, if 20 s are drawn for
 /// it, and at 30 s, if 40 s are.
 pub fn grown(requests: &[LoggedRequest], share: f64) -> Vec<LoggedRequest> {
-    let mut found = requests.to_vec();
+    let mut result = requests.to_vec();
     let (first, last) = (requests.first().map_or(0, |first| first.at_us), requests.last().map_or(0, |last| last.at_us));
     let whole = |count: usize| (count as f64 * share + 1e-9).floor();
     for (at, request) in requests.iter().enumerate() {
@@ -199,11 +200,11 @@ pub fn grown(requests: &[LoggedRequest], share: f64) -> Vec<LoggedRequest> {
             let later = (at as i64 * 7_919_000 + 1_000) % 60_000_000;
             let at_us = request.at_us + later;
             let at_us = if at_us <= last { at_us } else { (request.at_us - later).max(first) };
-            found.push(LoggedRequest { at_us, ..*request });
+            result.push(LoggedRequest { at_us, ..*request });
         }
     }
-    found.sort_by_key(|request| request.at_us);
-    found
+    result.sort_by_key(|request| request.at_us);
+    result
 }
 
 impl<'a> ServingCase<'a> {
@@ -409,20 +410,20 @@ impl<'a> ServingCase<'a> {
             return try_with(work.ceil().clamp(1.0, 2048.0) as u32);
         }
         let mut replicas = (work / 2.0).floor().clamp(1.0, 2048.0) as u32;
-        let mut found = try_with(replicas);
-        while !found.kept && replicas < MOST_REPLICAS && u64::from(replicas) <= found.score.requests {
+        let mut result = try_with(replicas);
+        while !result.kept && replicas < MOST_REPLICAS && u64::from(replicas) <= result.score.requests {
             replicas += (replicas / 16).max(1);
-            found = try_with(replicas);
+            result = try_with(replicas);
         }
-        while found.kept && replicas > 1 {
+        while result.kept && replicas > 1 {
             let fewer = try_with(replicas - 1);
             if !fewer.kept {
                 break;
             }
             replicas -= 1;
-            found = fewer;
+            result = fewer;
         }
-        ChosenSetting { tried, ..found }
+        ChosenSetting { tried, ..result }
     }
 
     /// Slots of a time.
@@ -432,27 +433,27 @@ impl<'a> ServingCase<'a> {
 
     /// Lengths of time as slots, without those that are the same.
     fn different(&self, seconds: &[u32]) -> Vec<u32> {
-        let mut found: Vec<u32> = seconds.iter().map(|seconds| self.slots_of(*seconds)).collect();
-        found.dedup();
-        found
+        let mut result: Vec<u32> = seconds.iter().map(|seconds| self.slots_of(*seconds)).collect();
+        result.dedup();
+        result
     }
 
     /// Fewest replicas that rules try which scale, where `constant` ones are enough: one, a third, two thirds. A rule with as many as the constant is the constant.
     fn leasts(constant: u32) -> Vec<u32> {
-        let mut found = vec![1, constant.div_ceil(3), (2 * constant / 3).max(1)];
-        found.sort_unstable();
-        found.dedup();
-        found
+        let mut result = vec![1, constant.div_ceil(3), (2 * constant / 3).max(1)];
+        result.sort_unstable();
+        result.dedup();
+        result
     }
 
     /// Requests in flight for each replica that reactive rules try.
     fn targets(&self) -> Vec<u32> {
         let batch = self.service.max_batch() as u32;
-        let mut found: Vec<u32> = TARGETS.iter().map(|part| (batch * part + 24) / 48).chain(FEW).collect();
-        found.retain(|target| *target > 0 && *target <= 2 * batch);
-        found.sort_unstable();
-        found.dedup();
-        found
+        let mut result: Vec<u32> = TARGETS.iter().map(|part| (batch * part + 24) / 48).chain(FEW).collect();
+        result.retain(|target| *target > 0 && *target <= 2 * batch);
+        result.sort_unstable();
+        result.dedup();
+        result
     }
 
     /// Reactive settings: all of them, or with the window that Kubernetes takes where nothing is said and at least one replica.

@@ -38,9 +38,9 @@ fn forecast_query(load: &ServingLoad, over: u64, (margin, root): (f64, f64), use
 
 /// What the HPA looks at: the value of the rule, and the requests in flight where a guard is set. It takes what asks for more.
 fn triggers(query: &str, threshold: &str, guard: Option<u32>) -> Vec<Value> {
-    let mut found = vec![trigger(query, threshold)];
-    found.extend(guard.map(|most| trigger(IN_FLIGHT, &most.to_string())));
-    found
+    let mut result = vec![trigger(query, threshold)];
+    result.extend(guard.map(|most| trigger(IN_FLIGHT, &most.to_string())));
+    result
 }
 
 /// A Prometheus trigger.
@@ -190,8 +190,8 @@ mod tests {
         assert_eq!(forecast_query(&load, 60, (-0.5, 0.0), 0.7), format!("({level} + (-0.5000)) / 0.70"));
         assert_eq!(forecast_query(&load, 60, (0.0, 0.4), 0.75), format!("({level} + (0.4000) * sqrt({level})) / 0.75"));
         let of = |guard| -> Vec<String> {
-            let found = triggers("q", "1", guard);
-            found.iter().map(|one| format!("{} {}", one["metadata"]["query"], one["metadata"]["threshold"])).collect()
+            let result = triggers("q", "1", guard);
+            result.iter().map(|one| format!("{} {}", one["metadata"]["query"], one["metadata"]["threshold"])).collect()
         };
         assert_eq!(of(None), ["\"q\" \"1\""]);
         assert_eq!(of(Some(24))[1], format!("\"{IN_FLIGHT}\" \"24\""));

@@ -33,7 +33,7 @@ const LEAST_SLOTS: i64 = 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServingPolicy {
-    /// As many as the busiest slot before the split asked for, at full use.
+    /// Constant, for the busiest slot before the split at full use.
     Peak,
     /// The fewest at all times that kept the target before the split.
     Constant,
@@ -52,7 +52,7 @@ pub enum ServingPolicy {
 }
 
 impl ServingPolicy {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Peak => "constant at the earlier peak",
@@ -88,13 +88,13 @@ impl ServingSplit {
     ///
     /// # Errors
     /// With too few requests or slots on either side.
-    pub fn of(case: &ServingCase<'_>, asked_us: Option<i64>) -> Result<Self> {
+    pub fn new(case: &ServingCase<'_>, asked_us: Option<i64>) -> Result<Self> {
         let (from, end) = (case.from_us, case.requests.last().map_or(case.from_us, |last| last.at_us) + 1);
         let split = asked_us.unwrap_or(from + (end - from) / 2);
-        let found = Self { warm_us: from + (split - from) / 5, split_us: split, end_us: end };
-        let before = case.within(found.earlier()).len();
+        let result = Self { warm_us: from + (split - from) / 5, split_us: split, end_us: end };
+        let before = case.within(result.earlier()).len();
         let after = case.requests.len() - case.until(split).len();
-        for (what, count, span) in [("before", before, split - found.warm_us), ("after", after, end - split)] {
+        for (what, count, span) in [("before", before, split - result.warm_us), ("after", after, end - split)] {
             if count < LEAST_REQUESTS || span < LEAST_SLOTS * case.slot_us {
                 return Err(Error::NothingToEvaluate(format!(
                     "there are {count} requests and {} slots {what} the split, and {LEAST_REQUESTS} requests and {LEAST_SLOTS} slots are the least to plan with; give a longer log, a shorter --slot, or another --eval-from",
@@ -102,7 +102,7 @@ impl ServingSplit {
                 )));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Where settings are chosen.
@@ -110,7 +110,7 @@ impl ServingSplit {
         (self.warm_us, self.split_us)
     }
 
-    /// Where they are reported on.
+    /// Span that policies are reported on.
     pub fn later(&self) -> Span {
         (self.split_us, self.end_us)
     }
@@ -126,15 +126,15 @@ impl ServingSplit {
 /// A policy on the later half.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TestedPolicy {
-    /// Which.
+    /// Policy that is tested.
     pub by: ServingPolicy,
-    /// Its setting; none of a schedule.
+    /// Setting of the rule; none for a schedule.
     pub setting: Option<(ServingRule, Option<SpotHedge>)>,
-    /// As it was chosen; none of what was not chosen beforehand.
+    /// Result of the choice; none for what was not chosen beforehand.
     pub chosen: Option<ChosenSetting>,
-    /// What it did on the later half.
+    /// Score on the later half.
     pub later: ServingScore,
-    /// The same in each of its parts.
+    /// Score in each part of the later half.
     pub blocks: Vec<ServingScore>,
     /// Replicas that were wanted, by the slot's beginning (microseconds): what is drawn.
     pub wanted: Vec<(i64, u32)>,
@@ -166,7 +166,7 @@ pub struct ServingChoice {
     pub initial: u32,
     /// Policies and their settings.
     pub by: Vec<(ServingPolicy, ChosenSetting)>,
-    /// Which of them is taken.
+    /// Policy that is taken.
     pub best: ServingPolicy,
 }
 
@@ -201,7 +201,8 @@ fn cheapest(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
     best.map_or(ServingPolicy::Constant, |of| of.0)
 }
 
-/// Of those that are as good as the reactive rule, the one with the fewest late; that rule, if there is none.
+/// The policy with the fewest late requests of those that are as good as the reactive rule; the
+/// reactive rule, if there is none.
 fn fewest_late(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
     let safe = by.iter().filter(|of| of.0.can_be_advised() && of.1.as_good);
     let order = |of: &(ServingPolicy, ChosenSetting)| of.1.late.unwrap_or(u64::MAX);
@@ -212,7 +213,7 @@ fn fewest_late(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
 /// Whether some number of replicas at all times keeps the target with its reserve in a window, also if a fifth more requests came. Where none does, nothing is chosen.
 pub fn is_enough(case: &ServingCase<'_>, window: Span) -> bool {
     let known = case.until(window.1);
-    let load = ServingLoad::of(case.service, known);
+    let load = ServingLoad::new(case.service, known);
     let strict = case.target.with_reserve();
     let more = || grown(known, MORE);
     case.fewest(strict, load, window).kept
@@ -223,7 +224,7 @@ pub fn is_enough(case: &ServingCase<'_>, window: Span) -> bool {
 /// nothing else is tried.
 pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> ServingChoice {
     let known = case.until(window.1);
-    let load = ServingLoad::of(case.service, known);
+    let load = ServingLoad::new(case.service, known);
     let (more, far_more) = (grown(known, MORE), grown(known, FAR_MORE));
     let (grown, far_grown) = (ServingCase { requests: &more, ..*case }, ServingCase { requests: &far_more, ..*case });
     let strict = case.target.with_reserve();
@@ -248,19 +249,19 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     if !kept {
         return ServingChoice { load, initial, by, best: ServingPolicy::Constant };
     }
-    let asked = |policy: ServingPolicy| only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
+    let request = |policy: ServingPolicy| only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
     let reactive = |default_only| {
         let tried = case.tried(case.reactive_settings(initial, default_only), &within);
         case.cheapest(&tried, &within)
     };
-    if asked(ServingPolicy::ReactiveDefault) {
+    if request(ServingPolicy::ReactiveDefault) {
         by.extend(reactive(true).map(|chosen| (ServingPolicy::ReactiveDefault, chosen)));
     }
     let tuned = reactive(false);
     let bar = tuned.as_ref().and_then(|chosen| within.bar(case, chosen));
     by.extend(tuned.map(|chosen| (ServingPolicy::Reactive, chosen)));
     let mut others = vec![(ServingPolicy::Constant, case.tried(ServingCase::constant_settings(initial), &within))];
-    if asked(ServingPolicy::Forecast) {
+    if request(ServingPolicy::Forecast) {
         others.push((ServingPolicy::Forecast, case.forecasts(&within)));
     }
     // A start that takes longer than the log has no forecast to try.
@@ -294,7 +295,7 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
         }
     }
     let mut best = if bar.is_some() { fewest_late(&by) } else { cheapest(&by) };
-    if case.spot.is_some() && asked(ServingPolicy::Spot) {
+    if case.spot.is_some() && request(ServingPolicy::Spot) {
         let inside = by.iter().find(|of| of.0 == best).map_or(fewest, |of| of.1);
         let tried = case.tried(ServingCase::hedged_settings(inside.rule), &within);
         let safe = safest(&as_good(&tried), f64::INFINITY).map(|one| one.chosen(tried.len()));
@@ -339,14 +340,14 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit, choice: &ServingChoice
             ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, as_good: kept, late: None, tried };
         policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
     }
-    if let Some(found) = any.then(|| case.hindsight(choice.load, split.later())).flatten() {
+    if let Some(result) = any.then(|| case.oracle(choice.load, split.later())).flatten() {
         policies.push(TestedPolicy {
             by: ServingPolicy::Hindsight,
             setting: None,
             chosen: None,
-            later: found.score,
+            later: result.score,
             blocks: Vec::new(),
-            wanted: found
+            wanted: result
                 .counts
                 .iter()
                 .zip(0i64..)
@@ -416,14 +417,14 @@ mod tests {
                 };
                 choose(&case, (MINUTE_US, 6 * MINUTE_US), None)
             };
-            let (found, other) = (chosen(&later, 0), chosen(&others, 9));
-            prop_assert!(found.by.iter().any(|(by, _)| *by == ServingPolicy::Spot), "{found:?}");
+            let (result, other) = (chosen(&later, 0), chosen(&others, 9));
+            prop_assert!(result.by.iter().any(|(by, _)| *by == ServingPolicy::Spot), "{result:?}");
             // What is taken in place of a reactive rule that kept the target is late with no more than it, and costs less.
-            let of = |by| found.policy(by).copied();
-            if let Some((reactive, best)) = of(ServingPolicy::Reactive).zip(of(found.best)).filter(|(rule, _)| rule.kept) {
-                prop_assert!(best.as_good && best.score.late() <= reactive.score.late(), "{found:?}");
+            let of = |by| result.policy(by).copied();
+            if let Some((reactive, best)) = of(ServingPolicy::Reactive).zip(of(result.best)).filter(|(rule, _)| rule.kept) {
+                prop_assert!(best.as_good && best.score.late() <= reactive.score.late(), "{result:?}");
             }
-            prop_assert_eq!(found, other);
+            prop_assert_eq!(result, other);
         }
     }
 }

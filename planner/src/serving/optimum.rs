@@ -49,7 +49,7 @@ pub fn bound_s(requests: &[LoggedRequest], service: &ReplicaService, target: Ser
 pub struct Hindsight {
     /// Replicas that serve, slot by slot.
     pub counts: Vec<u32>,
-    /// What came of it.
+    /// Score of the schedule.
     pub score: ServingScore,
     /// Replays that counted: those of the constant replicas that it begins with, and those of the descent.
     pub replays: usize,
@@ -85,7 +85,7 @@ impl ServingCase<'_> {
     }
 
     /// The best schedule that was found for a window; `None` where not even the most constant replicas keep the target.
-    pub fn hindsight(&self, load: ServingLoad, window: Span) -> Option<Hindsight> {
+    pub fn oracle(&self, load: ServingLoad, window: Span) -> Option<Hindsight> {
         let slots = Slots::covering(window.0, window.1 - 1, self.slot_us);
         let requests = self.within(window);
         let alone = ServingCase { requests, from_us: window.0, ..*self };

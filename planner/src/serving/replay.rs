@@ -33,9 +33,9 @@ pub enum HeldAs {
 /// How many replicas there should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedReplicas {
-    /// On demand.
+    /// Replicas on demand.
     pub on_demand: u32,
-    /// On spot.
+    /// Replicas on spot.
     pub spot: u32,
 }
 
@@ -51,7 +51,7 @@ impl WantedReplicas {
 pub struct SlotSeen {
     /// How many.
     pub requests: u32,
-    /// Their input tokens.
+    /// Input tokens of these requests.
     pub input: u64,
 }
 
@@ -93,14 +93,14 @@ impl Slots {
     }
 }
 
-/// What became of a request, microseconds.
+/// Outcome of a request, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
-    /// Its prefill began.
+    /// Start of the prefill.
     pub begun_us: i64,
-    /// Its first token.
+    /// First token.
     pub first_us: i64,
-    /// Its last.
+    /// Last token.
     pub done_us: i64,
     /// The replica that served it.
     pub replica: u32,
@@ -113,9 +113,9 @@ pub struct Served {
 pub struct Paid {
     /// How it was had.
     pub held: HeldAs,
-    /// From the decision to start it, microseconds.
+    /// Decision to start it, microseconds.
     pub from_us: i64,
-    /// It served from here on.
+    /// Start of service, microseconds.
     pub ready_us: i64,
     /// Until it was gone; as long as the replay lasted, where nobody stopped it.
     pub to_us: i64,
@@ -123,7 +123,7 @@ pub struct Paid {
     pub initial: bool,
 }
 
-/// What came of it.
+/// Log of a replay of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedLog {
     /// Request by request.
@@ -146,7 +146,7 @@ struct Replica {
     paid: Paid,
     stopped_us: Option<i64>,
     gone: bool,
-    /// When its last operation ended.
+    /// End of the last operation, microseconds.
     now_us: i64,
     /// Decode steps so far.
     steps: u64,
@@ -154,7 +154,7 @@ struct Replica {
     queue: VecDeque<(u32, i64)>,
     /// Requests in the batch, by the step that ends them.
     running: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Their tokens.
+    /// Tokens of the requests in the batch.
     kv: u64,
     /// What the last operation ended.
     ended: (i64, Vec<u32>),
@@ -257,7 +257,7 @@ impl Replica {
         }
     }
 
-    /// It is taken away: what it had not finished by then, in the order of requests.
+    /// Takes the replica away; returns the requests that it had not finished, in order.
     fn taken(&mut self, at_us: i64) -> Vec<u32> {
         let mut back: Vec<u32> = self.queue.drain(..).map(|(request, _)| request).collect();
         back.extend(self.running.drain().map(|Reverse((_, request))| request));

@@ -34,7 +34,7 @@ const NO_TOKENS: Reason = Reason {
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedRequest {
-    /// When it came, microseconds.
+    /// Arrival, microseconds.
     pub at_us: i64,
     /// Tokens that it brought.
     pub input: u32,
@@ -52,7 +52,7 @@ impl LoggedRequest {
 /// A log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestLog {
-    /// In order of arrival.
+    /// Requests in order of arrival.
     pub requests: Vec<LoggedRequest>,
     /// Whether times are moments; else they are counted from the beginning.
     pub dated: bool,
@@ -62,7 +62,7 @@ pub struct RequestLog {
     pub models: BTreeMap<String, u64>,
     /// Requests of other models than the one asked for.
     pub others: u64,
-    /// What became of every row.
+    /// Ledger of the rows that were read or skipped.
     pub ledger: Ledger,
     /// The files.
     pub sources: Vec<SourceRecord>,
@@ -270,15 +270,15 @@ impl RequestLog {
             let known = match &form {
                 Some(known) => known,
                 None => {
-                    let found = Form::of(text).ok_or_else(|| {
+                    let result = Form::of(text).ok_or_else(|| {
                         Error::file(
                             file.name().to_owned(),
                             number,
                             format!("this is no log of requests: `{}`; {REMEDY}", crate::error::excerpt(text)),
                         )
                     })?;
-                    let header = matches!(found, Form::Csv { .. });
-                    let known = &*form.insert(found);
+                    let header = matches!(result, Form::Csv { .. });
+                    let known = &*form.insert(result);
                     if header {
                         continue;
                     }
@@ -301,7 +301,7 @@ impl RequestLog {
                         self.requests.push(row.request);
                     }
                 }
-                Err((why, column, found)) => self.ledger.quarantine(&audit, why, column, &found),
+                Err((why, column, result)) => self.ledger.quarantine(&audit, why, column, &result),
             }
         }
         lines.finish(&mut self.ledger);

@@ -46,7 +46,7 @@ pub struct ServingLoad {
 
 impl ServingLoad {
     /// With the mean output of some requests.
-    pub fn of(service: &ReplicaService, requests: &[LoggedRequest]) -> Self {
+    pub fn new(service: &ReplicaService, requests: &[LoggedRequest]) -> Self {
         let outputs: f64 = requests.iter().map(|request| f64::from(request.output)).sum();
         Self {
             input_token_s: 1.0 / service.prefill_tokens_per_s,
@@ -55,7 +55,7 @@ impl ServingLoad {
         }
     }
 
-    /// Of a slot.
+    /// Load of a slot, replicas at full use.
     pub fn replicas(&self, seen: SlotSeen, slot_us: i64) -> f64 {
         let outputs = f64::from(seen.requests) * self.mean_output * self.output_token_s;
         (seen.input as f64 * self.input_token_s + outputs) / (slot_us.max(1) as f64 / 1e6)
@@ -66,12 +66,12 @@ impl ServingLoad {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ServingRule {
-    /// As many at all times.
+    /// A constant number of replicas.
     Constant {
         /// Replicas.
         replicas: u32,
     },
-    /// As requests in flight ask for.
+    /// Replicas in proportion to requests in flight.
     Reactive {
         /// Requests in flight that a replica should have.
         target: u32,
@@ -80,7 +80,7 @@ pub enum ServingRule {
         /// Stabilisation window, slots.
         hold_slots: u32,
     },
-    /// As a forecast of the load asks for.
+    /// Replicas for a forecast of the load.
     Forecast {
         /// Slots that the level is the mean of.
         window_slots: u32,
@@ -221,7 +221,7 @@ pub fn loads(requests: &[LoggedRequest], load: &ServingLoad, (from_us, slot_us):
 /// without slots before which there was none.
 pub fn residuals(loads: &[f64], window: usize, ahead: usize, by_root: bool) -> Vec<f64> {
     let window = window.max(1);
-    let mut found: Vec<f64> = (window..loads.len())
+    let mut result: Vec<f64> = (window..loads.len())
         .filter_map(|slot| {
             let level = loads.get(slot - window..slot)?.iter().sum::<f64>() / window as f64;
             let beyond = loads.get(slot + ahead)? - level;
@@ -231,8 +231,8 @@ pub fn residuals(loads: &[f64], window: usize, ahead: usize, by_root: bool) -> V
             }
         })
         .collect();
-    found.sort_unstable_by(f64::total_cmp);
-    found
+    result.sort_unstable_by(f64::total_cmp);
+    result
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
 
     fn load() -> ServingLoad {
         let service = ReplicaService::parse("s.toml", EXAMPLE).unwrap();
-        ServingLoad::of(
+        ServingLoad::new(
             &service,
             &[LoggedRequest { at_us: 0, input: 5, output: 100 }, LoggedRequest { at_us: 1, input: 5, output: 300 }],
         )
@@ -282,19 +282,19 @@ mod tests {
             least: 1,
             hold_slots: 1,
         };
-        let asked = |guard, in_flight| {
+        let request = |guard, in_flight| {
             let mut deciding = Deciding::new(rooted(guard), None, load(), 30_000_000, 1);
             deciding.decide(&seen(1, &[slot], in_flight)).on_demand
         };
-        assert_eq!((asked(None, 33), asked(Some(8), 33), asked(Some(8), 9)), (4, 5, 4));
+        assert_eq!((request(None, 33), request(Some(8), 33), request(Some(8), 9)), (4, 5, 4));
         let mut reactive =
             Deciding::new(ServingRule::Reactive { target: 8, least: 1, hold_slots: 1 }, None, load(), 30_000_000, 1);
-        let asked: Vec<u32> = [0, 31, 33, 36, 0]
+        let request: Vec<u32> = [0, 31, 33, 36, 0]
             .iter()
             .enumerate()
             .map(|(slot, flight)| reactive.decide(&seen(slot, &[], *flight)).on_demand)
             .collect();
-        assert_eq!(asked, [1, 4, 4, 5, 1]);
+        assert_eq!(request, [1, 4, 4, 5, 1]);
     }
 
     #[test]
@@ -302,13 +302,13 @@ mod tests {
         let mut reactive =
             Deciding::new(ServingRule::Reactive { target: 1, least: 1, hold_slots: 3 }, None, load(), 30_000_000, 2);
         let flights = [0, 8, 2, 2, 2, 4, 1, 1, 1];
-        let asked: Vec<u32> = flights
+        let request: Vec<u32> = flights
             .iter()
             .enumerate()
             .map(|(slot, flight)| reactive.decide(&seen(slot, &[], *flight)).on_demand)
             .collect();
         // Eight were asked for at slot 1, and hold until slot 3; from then on two, then four for three slots.
-        assert_eq!(asked, [2, 8, 8, 8, 2, 4, 4, 4, 1]);
+        assert_eq!(request, [2, 8, 8, 8, 2, 4, 4, 4, 1]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! ```toml
 //! name = "13B on one GPU"             # as it is called in the answer
 //! gpus = 1                            # of one replica
-//! offer = "example.8a100"             # instance of the offers file that it runs on; needed with --prices
+//! offer = "example.8a100"             # instance of the offers file that it runs on; needed with --offers
 //! start = "90s"                       # from the decision until the first request is served
 //! prefill_tokens_per_s = 4000         # input tokens that are worked off in a second
 //! decode = { base_ms = 22, per_sequence_ms = 0.55 }
@@ -34,13 +34,13 @@ const MOST_BATCH: u32 = 4096;
 /// What one replica does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplicaService {
-    /// What it is called.
+    /// Name of the service.
     pub name: String,
     /// GPUs of one replica.
     pub gpus: u32,
     /// Instance of the offers file.
     pub offer: Option<String>,
-    /// From the decision until it serves, microseconds.
+    /// Time from the decision until it serves, microseconds.
     pub start_us: i64,
     /// Input tokens worked off in a second.
     pub prefill_tokens_per_s: f64,

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::replay::scenario::parse_duration;
 
-/// What is promised.
+/// The promised service.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ServingTarget {
     /// Longest time to the first token, seconds.
@@ -46,10 +46,10 @@ impl ServingTarget {
     /// # Errors
     /// Says what to write.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = |found: &str| {
+        let wrong = |result: &str| {
             Error::malformed(
                 "target",
-                found.to_owned(),
+                result.to_owned(),
                 "write ttft=2s,tpot=100ms,share=0.95, with times above 0 and a share from 0.5 to 1".to_owned(),
             )
         };
@@ -73,13 +73,14 @@ impl ServingTarget {
         Ok(target)
     }
 
-    /// As [`parse`](Self::parse) reads it: `ttft=16.5s,tpot=100ms,share=0.95`.
+    /// Writes the target as [`parse`](Self::parse) reads it: `ttft=16.5s,tpot=100ms,share=0.95`.
     pub fn written(&self) -> String {
         let time = |seconds: f64| seconds_as_asked(seconds).replace(' ', "");
         format!("ttft={},tpot={},share={}", time(self.ttft_s), time(self.tpot_s), self.share)
     }
 
-    /// The same with half of the misses: what a setting must keep on the requests that it is chosen on.
+    /// Returns the target with half of the misses: what a setting must keep on the requests that it
+    /// is chosen on.
     pub fn with_reserve(self) -> Self {
         Self { share: 1.0 - (1.0 - self.share) / 2.0, ..self }
     }

@@ -21,7 +21,7 @@ use crate::plan::emit::slurm::hosts::names;
 use crate::plan::emit::slurm::{ConfLine, Gres, NodeLine, SlurmFiles};
 use crate::replay::input::is_of_type;
 
-/// What the patch alone does not do.
+/// Steps that the patch alone does not do.
 const STEPS: &str = "It takes Slurm 24.11. Drain the nodes first; then restart slurmctld and their slurmd, and resume them. Put slurm-sharing-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which no job asks \
                      for a part of a GPU, and take its lines out before you take the patch back.";
 /// What to do where a line cannot be changed.
@@ -151,7 +151,7 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
     let ours: BTreeSet<String> = shared.iter().flat_map(|of| names(&of.nodes)).collect();
     let known = editing.files.iter().flat_map(|(_, conf)| conf.values("NodeName"));
     let known: BTreeSet<String> = known.flat_map(names).collect();
-    let (mut found, mut left) = (Vec::new(), Vec::new());
+    let (mut result, mut left) = (Vec::new(), Vec::new());
     for (file, (_, conf)) in editing.files.iter().enumerate() {
         for (at, line) in conf.lines().iter().enumerate() {
             let Some(name) = line.get("PartitionName").filter(|name| !name.eq_ignore_ascii_case("default")) else {
@@ -166,18 +166,18 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
                     Some(value) if !value.eq_ignore_ascii_case("yes") => left.push(format!(
                         "partition {name}: it has LLN={value}; with YES fewer jobs would share while GPUs of other nodes are empty"
                     )),
-                    _ => found.push((file, name.to_owned())),
+                    _ => result.push((file, name.to_owned())),
                 }
             } else if names(nodes).iter().any(|node| !known.contains(node)) {
                 left.push(format!("partition {name}: no line of the files names its nodes ({nodes}); if they are among these, give it LLN=YES"));
             }
         }
     }
-    if found.is_empty() && left.is_empty() {
+    if result.is_empty() && left.is_empty() {
         editing.leave("LLN=YES of the partitions of these nodes: the files have no such partition; without it jobs fill one node after another, and share while GPUs of others are empty".to_owned());
     }
     left.into_iter().for_each(|told| editing.leave(told));
-    for (file, name) in found {
+    for (file, name) in result {
         let why = "a job goes to the node that is used least, so that two share where hardly any GPU is empty; that holds for all jobs of the partition, and spreads those that need processors alone";
         editing.set_in((file, &[("PartitionName", &name)], &format!("partition {name}")), ("LLN", "YES"), why, REMEDY);
     }
@@ -186,10 +186,11 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
 /// A patch to the files that are Slurm's.
 ///
 /// # Errors
-/// As [`emit::slurm`](super::emit::slurm), and if nothing of a plan that is to be followed can be put into the files.
+/// Errors of [`emit::slurm`](super::emit::slurm), and if nothing of a plan that is to be followed
+/// can be put into the files.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite, files: &[OwnFile]) -> Result<Patch> {
-    let part = SlurmPart::of(answer, site)?;
-    let mut editing = SlurmFiles::of(files);
+    let part = SlurmPart::new(answer, site)?;
+    let mut editing = SlurmFiles::new(files);
     let is_in = one_class(answer).is_some_and(|(plan, _)| put_in(&mut editing, gpu_of(plan, site), part));
     editing.patch(about(answer, HowSet::OneClass), STEPS).whole_or_told(is_in)
 }
@@ -274,7 +275,7 @@ mod tests {
 
     /// The lines that go and come, and what the patch says at its head.
     fn patched(files: &[OwnFile], gpu: &str) -> (Vec<String>, String) {
-        let mut editing = SlurmFiles::of(files);
+        let mut editing = SlurmFiles::new(files);
         put_in(&mut editing, gpu, SlurmPart::SHARD);
         let (_, text) = editing.patch(Vec::new(), STEPS).file;
         let (said, diff): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("# "));
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(changed, Vec::<String>::new());
         let hint = "they have a100, k80; if the plan's GPUs are among these, say so with --slurm-type, such as --slurm-type a100";
         assert!(said.contains(hint), "{said}");
-        // They are there, and cannot be changed for another reason.
+        // The nodes are there, and cannot be changed for another reason.
         let (_, said) = patched(&[own("slurm.conf", SLURM), own("gres.conf", "NodeName=old1 Name=gpu\n")], "A100");
         assert!(said.contains("no line with NodeName that can be changed") && !said.contains("--slurm-type"), "{said}");
     }
@@ -345,7 +346,7 @@ mod tests {
         );
         let whole = format!("{GRES}Name=shard Count=8\n");
         let part = format!("{GRES}NodeName=gpu[01-02] Name=shard Count=8\n");
-        // Found by a newcomer: nodes whose GPUs gres.conf does not name got shards.
+        // Regression test: nodes whose GPUs gres.conf does not name got shards.
         let nowhere =
             "AutoDetect=off\nNodeName=gpu[01-02] Name=gpu File=/dev/nvidia[0-7]\nNodeName=gpu03 AutoDetect=off\n";
         for (conf, gres, told) in [
@@ -369,21 +370,22 @@ mod tests {
         }
     }
 
-    /// Found by a newcomer: files without nodes were patched with nothing, and all was said to be well.
+    /// Regression test: files without nodes were patched with nothing, and all was reported to be
+    /// well.
     #[test]
     fn files_into_which_nothing_can_be_put_are_refused() {
         let told = |files: &[OwnFile]| check_gpus(files).map_or_else(|error| error.to_string(), |()| String::new());
         let (slurm, gres) = (own("slurm.conf", SLURM), own("gres.conf", GRES));
         let bare = own("etc/cgroup.conf", "CgroupPlugin=autodetect\nConstrainDevices=yes\n");
-        let found = told(&[bare.clone(), gres.clone()]);
+        let result = told(&[bare.clone(), gres.clone()]);
         assert!(
-            found.contains("no line of etc/cgroup.conf (2 lines), gres.conf (3 lines) has NodeName and GPUs")
-                && found.contains("name the slurm.conf that has the nodes"),
-            "{found}"
+            result.contains("no line of etc/cgroup.conf (2 lines), gres.conf (3 lines) has NodeName and GPUs")
+                && result.contains("name the slurm.conf that has the nodes"),
+            "{result}"
         );
         assert_eq!((told(&[slurm.clone(), bare]), told(&[])), (String::new(), String::new()));
         let put = |files: &[OwnFile], gpu: &str| {
-            let mut editing = SlurmFiles::of(files);
+            let mut editing = SlurmFiles::new(files);
             let is_in = put_in(&mut editing, gpu, SlurmPart::SHARD);
             editing.patch(Vec::new(), STEPS).whole_or_told(is_in)
         };
@@ -392,7 +394,8 @@ mod tests {
         assert!(put(&[slurm, gres], "a100").is_ok_and(|patch| patch.made == 5));
     }
 
-    /// Found by a reader: where something of a plan cannot be put in, the same patch asked for again after it was applied was an error.
+    /// Regression test: where something of a plan cannot be put in, asking for the patch again
+    /// after it was applied was an error.
     #[test]
     fn a_patch_that_was_applied_has_nothing_to_change() {
         let set = SLURM
@@ -402,7 +405,7 @@ mod tests {
             .replace("MaxTime=7-0", "MaxTime=7-0 LLN=YES");
         let devices = format!("{GRES}NodeName=gpu[01-04] Name=shard Count=16\n");
         let files = [own("slurm.conf", &set), own("gres.conf", &devices)];
-        let mut editing = SlurmFiles::of(&files);
+        let mut editing = SlurmFiles::new(&files);
         let is_in = put_in(&mut editing, "a100", SlurmPart::SHARD);
         let patch = editing.patch(Vec::new(), STEPS).whole_or_told(is_in).unwrap();
         let (_, text) = &patch.file;
@@ -415,7 +418,7 @@ mod tests {
         );
     }
 
-    /// Found by a reader: nodes that do not look for their GPUs got shards where all others do.
+    /// Regression test: nodes that do not look for their GPUs got shards where all others do.
     #[test]
     fn a_node_that_does_not_look_for_its_gpus_needs_a_line() {
         let both = "AutoDetect=nvml\nNodeName=gpu[03-04] AutoDetect=off\n";

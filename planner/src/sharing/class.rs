@@ -11,7 +11,7 @@ use super::engine::SharingRule;
 pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
     let may = |a: usize, b: usize| rule.preference(a, b).and(rule.preference(b, a)).is_some();
     let mut left: Vec<usize> = (0..kinds).filter(|kind| may(*kind, *kind)).collect();
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     while !left.is_empty() {
         let partners = |kind: usize| left.iter().filter(|other| may(kind, **other)).count();
         let mut order = left.clone();
@@ -24,10 +24,10 @@ pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
         }
         left.retain(|kind| !class.contains(kind));
         class.sort_unstable();
-        found.push(class);
+        result.push(class);
     }
-    found.sort_by_key(|class| std::cmp::Reverse(class.len()));
-    found
+    result.sort_by_key(|class| std::cmp::Reverse(class.len()));
+    result
 }
 
 /// The rule under which types share within their class alone.
@@ -61,9 +61,9 @@ mod tests {
         for (a, b) in [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (4, 0), (4, 1), (4, 2), (4, 3)] {
             both(a, b);
         }
-        let found = classes(&rule, 5);
-        assert_eq!(found, vec![vec![0, 1, 2], vec![3]]);
-        let narrow = rule_of_classes(&rule, &found, 5);
+        let result = classes(&rule, 5);
+        assert_eq!(result, vec![vec![0, 1, 2], vec![3]]);
+        let narrow = rule_of_classes(&rule, &result, 5);
         assert_eq!((narrow.preference(0, 2), narrow.preference(2, 3), narrow.preference(4, 0)), (Some(0), None, None));
     }
 }

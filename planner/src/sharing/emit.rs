@@ -30,6 +30,7 @@ use crate::plan::emit::kubernetes::{self, config_map};
 use crate::plan::emit::{
     GPU_RESOURCE, check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed,
 };
+use crate::plan::verdict::Verdict;
 use crate::plan::{Emitted, nothing_advised};
 use crate::yaml::stream;
 
@@ -49,9 +50,10 @@ pub struct SharingSite {
     pub way: Option<SharingWay>,
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// What Slurm's files call the GPUs of the plan, such as `h100`; the name of the GPU type if `None`.
+    /// Name of the plan's GPUs in Slurm's files, such as `h100`; the name of the GPU type if
+    /// `None`.
     pub slurm_type: Option<String>,
-    /// What Kubernetes calls a GPU.
+    /// Name of a GPU in Kubernetes.
     pub gpu_resource: String,
     /// Namespace of the device plugin.
     pub namespace: String,
@@ -90,24 +92,23 @@ pub fn sets_nothing(name: &str, content: &str) -> bool {
 
 /// Why nothing is written of an answer: no plan of it is followed.
 pub fn refused(answer: &SharingPlanAnswer) -> Option<String> {
-    if answer.plans.iter().any(|plan| plan.followed) {
+    if answer.is_advised() {
         return None;
     }
-    let actions: Vec<&str> = answer.plans.iter().map(|plan| plan.action.as_str()).collect();
-    let drawn = answer.plans.iter().find(|plan| plan.is_of_drawn_types()).map(|plan| {
+    let drawn = answer.body.plans.iter().find(|plan| plan.verdict == Verdict::Untested).map(|plan| {
         format!(
             " Only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type.",
             format::percent(plan.named_gpu_time)
         )
     });
-    Some(nothing_advised(&actions.join(" ")) + &drawn.unwrap_or_default())
+    Some(nothing_advised(&answer.action) + &drawn.unwrap_or_default())
 }
 
 /// Checks that a plan can be written; the way in which it is.
 fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     site.check()?;
     let followed: Vec<&str> =
-        answer.plans.iter().filter(|plan| plan.followed).map(|plan| plan.gpu_type.as_str()).collect();
+        answer.body.plans.iter().filter(|plan| plan.is_followed()).map(|plan| plan.gpu_type.as_str()).collect();
     if followed.len() > 1 {
         return Err(Error::NotEmitted(format!(
             "a job has one name, and would go to a class of each of {}; name one of them with --gpu-type",
@@ -124,19 +125,19 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     }
     let measured = followed.first().and_then(|gpu_type| SharingWay::of(gpu_type)).map(|(_, way)| way);
     match (site.way, measured) {
-        (Some(asked), Some(measured)) if asked != measured => Err(Error::NotEmitted(format!(
+        (Some(request), Some(measured)) if request != measured => Err(Error::NotEmitted(format!(
             "the pairs of the plan were measured by {}; by {} jobs would run at other speeds",
             measured.in_words(),
-            asked.in_words()
+            request.in_words()
         ))),
-        (asked, measured) => Ok(asked.or(measured).unwrap_or(SharingWay::TimeSlicing)),
+        (request, measured) => Ok(request.or(measured).unwrap_or(SharingWay::TimeSlicing)),
     }
 }
 
-/// What all files say first, of a rule that is set so.
+/// Comment lines at the top of every file, of a rule that is set so.
 pub(super) fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
     let mut said = Vec::new();
-    for plan in &answer.plans {
+    for plan in &answer.body.plans {
         said.push(plan.action.replace("**", ""));
         let Some(recommendation) = &plan.recommendation else { continue };
         if how == HowSet::OwnGpus && !plan.why_not_on_own_gpus.is_empty() {
@@ -165,16 +166,16 @@ pub(super) fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
         }
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
     }
-    if let Some(plan) = answer.plans.iter().find(|plan| plan.followed && plan.is_watched()) {
+    if let Some(plan) = answer.body.plans.iter().find(|plan| plan.is_followed() && plan.is_watched()) {
         said.push(format!(
             "The plan needs somebody who watches: 10 min after a job began beside another, if either is more than {} times as slow as alone, or if both together make no more than one alone: write a checkpoint of the newer job, then requeue it, as the replay keeps what it has done. These files do not do that.",
             format::float(plan.limits.slo, 2)
         ));
     }
-    said.extend(answer.plans.iter().filter(|plan| plan.followed).filter_map(SharingPlan::left_whole));
+    said.extend(answer.body.plans.iter().filter(|plan| plan.is_followed()).filter_map(SharingPlan::left_whole));
     let nothing = match how {
-        HowSet::OwnGpus => answer.plans.iter().all(|plan| plan.on_own_gpus().is_empty()),
-        _ => !answer.plans.iter().any(|plan| plan.followed),
+        HowSet::OwnGpus => answer.body.plans.iter().all(|plan| plan.on_own_gpus().is_empty()),
+        _ => answer.verdict != Verdict::Advised,
     };
     if nothing {
         said.push("The GPUs stay as they are, so there is nothing to set here.".to_owned());
@@ -185,12 +186,12 @@ pub(super) fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
 
 /// The plan that is to be followed, and the class whose jobs may share any GPU.
 pub(super) fn one_class(answer: &SharingPlanAnswer) -> Option<(&SharingPlan, &SharingClass)> {
-    answer.plans.iter().filter(|plan| plan.followed).find_map(|plan| Some((plan, plan.one_class()?)))
+    answer.body.plans.iter().filter(|plan| plan.is_followed()).find_map(|plan| Some((plan, plan.one_class()?)))
 }
 
 /// Classes with GPUs of their own.
 fn own_gpus(answer: &SharingPlanAnswer) -> impl Iterator<Item = &SharingClass> {
-    answer.plans.iter().flat_map(SharingPlan::on_own_gpus)
+    answer.body.plans.iter().flat_map(SharingPlan::on_own_gpus)
 }
 
 /// A name as a word of Slurm's configuration.
@@ -220,11 +221,11 @@ impl SlurmPart {
         self.of_gpu / TOGETHER
     }
 
-    /// That of a plan.
+    /// Part of Slurm's configuration that a plan needs.
     ///
     /// # Errors
-    /// As [`slurm`].
-    pub(super) fn of(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Self> {
+    /// Errors of [`slurm`].
+    pub(super) fn new(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Self> {
         let way = check(answer, site)?;
         if way == SharingWay::Mps && site.gpus_per_node > 1 && one_class(answer).is_some() {
             return Err(Error::NotEmitted(format!(
@@ -242,7 +243,7 @@ impl SlurmPart {
 /// If the site has no GPU on a node, or several and MPS is to be used, more than one GPU type is followed, the job types are drawn, or pairs were measured
 /// in another way than is asked for.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
-    let part = SlurmPart::of(answer, site)?;
+    let part = SlurmPart::new(answer, site)?;
     let said = about(answer, HowSet::OneClass);
     let (mut gres, mut conf, mut script) = (comments("#", &said), comments("#", &said), comments("--", &said));
     if let Some((plan, class)) = one_class(answer) {
@@ -271,7 +272,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
         conf.push_str(&format!("NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} State=UNKNOWN\n"));
-        script.push_str(&script::lines(&class.job_types, &answer.types, part, gpu_of(plan, site)));
+        script.push_str(&script::lines(&class.job_types, &answer.body.types, part, gpu_of(plan, site)));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![
@@ -319,9 +320,9 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
         configs.insert("any".to_owned(), Value::String("{\"version\": \"v1\"}".to_owned()));
         let set = ["nvidia.com/device-plugin.config", "tracecast.io/share-class"];
         labels.push_str(&kubernetes::labels("class", &set));
-        if !answer.types.is_empty() {
+        if !answer.body.types.is_empty() {
             let class = |job_type: &String| own_gpus(answer).find(|class| class.job_types.contains(job_type));
-            let rows = answer.types.iter().map(|line| {
+            let rows = answer.body.types.iter().map(|line| {
                 [
                     line.name.clone(),
                     line.job_type.clone(),
@@ -332,7 +333,7 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             let names = csv_as_it_is("names.csv", ["name", "job_type", "class"], rows)?;
             types.insert("names.csv".to_owned(), Value::String(names));
         }
-        let by_name = if answer.types.is_empty() {
+        let by_name = if answer.body.types.is_empty() {
             ""
         } else {
             " Under names.csv, the names as the plan was told of them: * stands for any text, ? for one letter, and the first line that matches counts; of a name without a class the pods take whole GPUs."

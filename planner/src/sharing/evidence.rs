@@ -101,7 +101,7 @@ impl PairEvidence {
     ///
     /// # Errors
     /// If no pair was measured there.
-    pub fn of(table: &SharingTable, gpu: usize) -> Result<Self> {
+    pub fn new(table: &SharingTable, gpu: usize) -> Result<Self> {
         let gpu_type = table.gpu_types().get(gpu).cloned().unwrap_or_default();
         let here: Vec<&SharedPair> = table.pairs().iter().filter(|pair| pair.gpu == gpu).collect();
         let mut jobs: Vec<usize> = here.iter().flat_map(|pair| [pair.a, pair.b]).collect();
@@ -148,8 +148,8 @@ impl PairEvidence {
     /// Measured speeds of a couple, as shares; `None` if it did not fit.
     pub fn speeds(&self, a: usize, b: usize) -> Option<(f64, f64)> {
         let share = |own: usize, beside: usize| {
-            let found = self.truth.get(u16::try_from(own).ok()?, u16::try_from(beside).ok()?)?;
-            Some(f64::from(found) / f64::from(super::engine::ALONE))
+            let result = self.truth.get(u16::try_from(own).ok()?, u16::try_from(beside).ok()?)?;
+            Some(f64::from(result) / f64::from(super::engine::ALONE))
         };
         share(a, b).zip(share(b, a))
     }
@@ -189,26 +189,26 @@ impl PairEvidence {
                 let fits: Vec<bool> =
                     table.pairs().iter().map(|pair| pair.gpu == gpu && !out(pair.a) && !out(pair.b)).collect();
                 let committee = Committee::train(table, &teaching, &groups, &fits, &[gpu], seed)?;
-                let asked = self.between(*one, *other);
+                let request = self.between(*one, *other);
                 let one_of = |count: &usize| {
                     let mut wiser = committee.clone();
                     wiser.learn(&drawn(table, &rows, *count, seed, &out));
                     let place = |kind: usize| places.get(kind).copied().unwrap_or_default();
-                    asked.iter().map(|(a, b)| wiser.pair(gpu, place(*a), place(*b))).collect()
+                    request.iter().map(|(a, b)| wiser.pair(gpu, place(*a), place(*b))).collect()
                 };
                 Ok(measured.iter().map(one_of).collect())
             })
             .collect();
         let kinds = self.kinds.len();
         let empty = |count: &usize| Forecasts { measured: *count, kinds, of: vec![None; kinds * kinds] };
-        let mut found: Vec<Forecasts> = measured.iter().map(empty).collect();
+        let mut result: Vec<Forecasts> = measured.iter().map(empty).collect();
         for ((one, other), told) in couples.iter().zip(told) {
-            let asked = self.between(*one, *other);
-            for (found, told) in found.iter_mut().zip(told?) {
-                asked.iter().zip(told).for_each(|((a, b), told)| found.put(*a, *b, told));
+            let request = self.between(*one, *other);
+            for (result, told) in result.iter_mut().zip(told?) {
+                request.iter().zip(told).for_each(|((a, b), told)| result.put(*a, *b, told));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// Speeds as they are forecast, the median of each: what a plan may replay before it is tested. A couple without a forecast, or with a chance above 0.5 not to fit,

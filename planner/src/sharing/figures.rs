@@ -1,4 +1,5 @@
-//! How jobs fared in a replay with sharing, in figures: what the answers of `plan sharing` and of `simulate --share` have in common.
+//! How jobs fared in a replay with sharing, in figures: what the answers of `plan share couples`
+//! and of `simulate --share` have in common.
 //!
 //! **Wait** is all time in the queue, **delay** from submission to end less the run, **slowdown** the time on a GPU over the run. Jobs lose that end later than with nobody sharing, by
 //! more than 1 % of their run.
@@ -51,7 +52,7 @@ pub(super) struct Counted {
     pub(super) waits_s: Vec<f64>,
     /// Time from submission to end less the run alone of each.
     delays_s: Vec<f64>,
-    /// Of each that was beside another for any time.
+    /// Slowdown of each job that was beside another for any time.
     pub(super) slowdowns: Vec<f64>,
     /// How many of those were slower than the SLO allows.
     pub(super) over_slo: usize,
@@ -60,8 +61,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Of the jobs at these places.
-    pub(super) fn of(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> Self {
+    /// Counts the jobs at these places.
+    pub(super) fn new(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> Self {
         let mut counted = Self { jobs: which.len(), ..Self::default() };
         for job in which {
             let (Some(times), Some(submit), Some(run)) =
@@ -82,7 +83,7 @@ impl Counted {
         counted
     }
 
-    /// Their figures.
+    /// Figures of the counted jobs.
     pub(super) fn figures(&self) -> SharingFigures {
         let share = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
         SharingFigures {
@@ -101,7 +102,7 @@ impl Counted {
 
 /// Figures of some jobs.
 pub(super) fn figures(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
-    Counted::of(jobs, times, which, slo).figures()
+    Counted::new(jobs, times, which, slo).figures()
 }
 
 /// The 95 % wait of some jobs, seconds.
@@ -169,8 +170,8 @@ mod tests {
             failed: 0,
             taken_out: 0,
         };
-        let found = figures(&jobs, &[times], &[0], 1.2);
-        assert_eq!((found.mean_wait_s, found.mean_delay_s, found.slowdown90), (600.0, 1500.0, Some(1.25)));
-        assert!((found.over_slo - 1.0).abs() < 1e-12);
+        let result = figures(&jobs, &[times], &[0], 1.2);
+        assert_eq!((result.mean_wait_s, result.mean_delay_s, result.slowdown90), (600.0, 1500.0, Some(1.25)));
+        assert!((result.over_slo - 1.0).abs() < 1e-12);
     }
 }

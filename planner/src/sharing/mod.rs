@@ -1,8 +1,10 @@
-//! `plan sharing` and `simulate --share`: which job types should share GPUs with which, within which limits, and what that would do to the jobs.
+//! `plan share couples` and `simulate --share`: which job types should share GPUs with which,
+//! within which limits, and what that would do to the jobs.
 //!
 //! * [`engine`]: the replay of jobs on GPUs that may hold two, and its contract.
 //! * [`evidence`]: the pairs of a GPU type as they were measured, and forecasts of them that never saw them.
 //! * [`policy`]: the rule of the plan, and the published ones beside it.
+//! * [`couples`]: the measured couples that keep an SLO, without a trace.
 //! * [`class`]: job types in classes in which every two may share.
 //! * [`pool`]: GPUs divided among classes, as they can be set.
 //! * [`setting`]: the jobs in two parts, the GPUs, and the threshold of the rule. [`figures`]: how jobs fared.
@@ -14,6 +16,7 @@
 pub mod against;
 pub mod answer;
 pub mod class;
+pub mod couples;
 pub mod emit;
 pub mod engine;
 pub mod evidence;
@@ -25,5 +28,4 @@ pub mod simulated;
 pub mod study;
 pub mod way;
 
-pub use answer::SharingPlanAnswer;
 pub use setting::SharingRequest;

@@ -72,7 +72,7 @@ pub enum SharingPolicy {
     MeanForecast,
     /// The rule of the plan.
     Forecast,
-    /// The same, and held against what happens.
+    /// The rule of the plan, with jobs taken out where the forecast is not kept.
     ForecastTrial,
     /// What knows the table.
     Oracle,
@@ -106,7 +106,7 @@ impl SharingPolicy {
         names
     };
 
-    /// Its name, as it is typed.
+    /// Name of the policy, as it is typed.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
@@ -124,26 +124,26 @@ impl SharingPolicy {
         }
     }
 
-    /// Those of a list of names, each once, in the order of the list; `all` stands for all.
+    /// Policies of a list of names, each once, in the order of the list; `all` means all of them.
     ///
     /// # Errors
     /// If a name is none.
     pub fn of_names(names: &[String]) -> Result<Vec<Self>> {
-        let mut found: Vec<Self> = Vec::new();
+        let mut result: Vec<Self> = Vec::new();
         for name in names {
             let own: Vec<Self> =
                 Self::ALL.into_iter().filter(|policy| name == "all" || name == policy.name()).collect();
             if own.is_empty() {
                 return Err(Error::unknown("way to share GPUs", name.clone(), &Self::NAMES));
             }
-            found.extend(own.into_iter().filter(|policy| !found.contains(policy)).collect::<Vec<_>>());
+            result.extend(own.into_iter().filter(|policy| !result.contains(policy)).collect::<Vec<_>>());
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// Those of `found` that nobody named: `all` alone stands for them.
-    pub fn only_of_all(names: &[String], found: &[Self]) -> Vec<Self> {
-        found.iter().copied().filter(|policy| names.iter().all(|name| name != policy.name())).collect()
+    /// Policies of `found` that no name in the list asks for: only `all` brought them in.
+    pub fn only_of_all(names: &[String], result: &[Self]) -> Vec<Self> {
+        result.iter().copied().filter(|policy| names.iter().all(|name| name != policy.name())).collect()
     }
 
     /// Whether it decides by forecasts of couples.
@@ -156,7 +156,7 @@ impl SharingPolicy {
         matches!(self, Self::Forecast | Self::ForecastTrial)
     }
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Exclusive => "nobody shares",
@@ -300,7 +300,7 @@ mod tests {
             pair(heavy, heavy, Some((0.4, 0.4))),
             pair(light, light, None),
         ]);
-        PairEvidence::of(&table, gpu).unwrap()
+        PairEvidence::new(&table, gpu).unwrap()
     }
 
     fn rule(policy: SharingPolicy, evidence: &PairEvidence) -> Option<SharingRule> {

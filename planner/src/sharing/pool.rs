@@ -41,7 +41,7 @@ pub struct ClassPools {
 
 impl ClassPools {
     /// Parts of some classes, by the load of each kind and how fast two are beside each other.
-    pub fn of(classes: &[Vec<usize>], load: &[f64], speeds: &PairSpeeds) -> Self {
+    pub fn new(classes: &[Vec<usize>], load: &[f64], speeds: &PairSpeeds) -> Self {
         let mut part = vec![classes.len(); load.len()];
         for (place, class) in classes.iter().enumerate() {
             for kind in class {
@@ -98,29 +98,29 @@ impl ClassPools {
         };
         let with_jobs = |part: &usize| self.part.contains(part);
         let parts = self.need.len();
-        let mut found: Vec<u32> = exact.iter().map(|gpus| gpus.floor() as u32).collect();
-        for (part, gpus) in found.iter_mut().enumerate() {
+        let mut result: Vec<u32> = exact.iter().map(|gpus| gpus.floor() as u32).collect();
+        for (part, gpus) in result.iter_mut().enumerate() {
             *gpus = (*gpus).max(u32::from(with_jobs(&part)));
         }
         let mut order: Vec<usize> = (0..parts).filter(with_jobs).collect();
         // What was raised to one GPU has more than its part already.
         let remainder = |part: usize| exact.get(part).map_or(0.0, |gpus| if *gpus < 1.0 { 0.0 } else { gpus.fract() });
         order.sort_by(|a, b| remainder(*b).total_cmp(&remainder(*a)).then(a.cmp(b)));
-        let used: u32 = found.iter().sum();
+        let used: u32 = result.iter().sum();
         for part in order.iter().cycle().take(total.saturating_sub(used) as usize) {
-            if let Some(gpus) = found.get_mut(*part) {
+            if let Some(gpus) = result.get_mut(*part) {
                 *gpus += 1;
             }
         }
         // Parts that were raised to one GPU are paid for by the largest.
         for _ in total..used {
-            let largest = found.iter_mut().max_by_key(|gpus| **gpus)?;
+            let largest = result.iter_mut().max_by_key(|gpus| **gpus)?;
             if *largest <= 1 {
                 return None;
             }
             *largest -= 1;
         }
-        Some(found)
+        Some(result)
     }
 
     /// When each job starts and ends, every part by itself.
@@ -137,7 +137,7 @@ impl ClassPools {
         let divided = self.gpus(gpus).ok_or_else(|| {
             Error::NothingToEvaluate(format!("{gpus} GPUs are too few to give each class of job types one"))
         })?;
-        let mut found = vec![None; jobs.submit_ms.len()];
+        let mut result = vec![None; jobs.submit_ms.len()];
         for (part, gpus) in divided.into_iter().enumerate() {
             let own = |kind: &u16| self.part.get(usize::from(*kind)) == Some(&part);
             let (mut within, mut places) = (TypedJobs::default(), Vec::new());
@@ -152,12 +152,12 @@ impl ClassPools {
                 continue;
             }
             for (place, times) in places.into_iter().zip(engine::replay(&within, gpus, speeds, rule)?) {
-                if let Some(slot) = found.get_mut(place) {
+                if let Some(slot) = result.get_mut(place) {
                     *slot = Some(times);
                 }
             }
         }
-        found.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::defect("a job is in no part".to_owned()))
+        result.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::defect("a job is in no part".to_owned()))
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let pools = ClassPools::of(&[vec![0, 1]], &[6.0, 6.0, 16.0], &speeds());
+        let pools = ClassPools::new(&[vec![0, 1]], &[6.0, 6.0, 16.0], &speeds());
         assert!((pools.need[0] - 8.0).abs() < 1e-9 && (pools.need[1] - 16.0).abs() < 1e-9, "{pools:?}");
         assert_eq!(pools.gpus(30), Some(vec![10, 20]));
         // Where there is less than is needed, in proportion.
@@ -189,9 +189,9 @@ mod tests {
         // Kind 2 makes nothing of a partner, kind 0 saves a third of its load.
         let mut speeds = speeds();
         speeds.set(2, 2, (0.5, 0.5));
-        let of = |load: [f64; 3]| ClassPools::of(&[vec![2], vec![0], vec![1]], &load, &speeds).saves_most();
+        let of = |load: [f64; 3]| ClassPools::new(&[vec![2], vec![0], vec![1]], &load, &speeds).saves_most();
         assert_eq!((of([1.0, 2.0, 90.0]), of([3.0, 2.0, 90.0]), of([0.0, 0.0, 0.0])), (Some(2), Some(1), Some(0)));
-        assert_eq!(ClassPools::of(&[], &[1.0], &speeds).saves_most(), None);
+        assert_eq!(ClassPools::new(&[], &[1.0], &speeds).saves_most(), None);
     }
 
     #[test]
@@ -199,11 +199,11 @@ mod tests {
         let loads = [[0.1, 0.0, 3.0], [5.0, 1.0, 0.0], [0.0, 0.0, 2.0], [40.0, 2.0, 0.01]];
         for load in loads {
             for classes in [vec![vec![0, 1]], vec![vec![0], vec![1]], vec![vec![0, 1, 2]]] {
-                let pools = ClassPools::of(&classes, &load, &speeds());
+                let pools = ClassPools::new(&classes, &load, &speeds());
                 for total in 3..70 {
                     let gpus = pools.gpus(total).unwrap();
                     assert_eq!(gpus.iter().sum::<u32>(), total, "{load:?} {classes:?} {gpus:?}");
-                    // Also a part whose jobs are yet to come can run them.
+                    // A part whose jobs are yet to come can run them, too.
                     for (part, gpus) in gpus.iter().enumerate() {
                         assert!((*gpus > 0) == pools.part.contains(&part), "{load:?} {classes:?} {total}");
                     }
@@ -233,7 +233,7 @@ mod tests {
         }
         let jobs =
             TypedJobs { submit_ms: vec![0, 0, 100_000], run_ms: vec![60_000, 60_000, 10_000], kind: vec![0, 1, 2] };
-        let pools = ClassPools::of(&[vec![0, 1]], &[1.0, 1.0, 1.0], &speeds());
+        let pools = ClassPools::new(&[vec![0, 1]], &[1.0, 1.0, 1.0], &speeds());
         let apart = pools.replay(&jobs, 2, &speeds(), &rule).unwrap();
         let ends: Vec<i64> = apart.iter().map(|times| times.end_ms).collect();
         assert_eq!(ends, [80_000, 80_000, 110_000]);

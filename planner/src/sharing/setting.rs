@@ -1,6 +1,7 @@
 //! What a study of sharing on one GPU type begins with: the jobs in two parts, the GPUs, and the threshold of a forecast rule, chosen on the earlier jobs.
 //!
-//! `plan sharing` and `simulate --share` both begin so. What is chosen, and by what, stands in [`study`](super::study). Where nothing is to be chosen there are no earlier jobs: all
+//! `plan share couples` and `simulate --share` both begin so. What is chosen, and by what, stands
+//! in [`study`](super::study). Where nothing is to be chosen there are no earlier jobs: all
 //! are scored, or those from a moment on.
 //!
 //! O(replays of the earlier jobs). Worked number: thresholds of 1, 1.1, 1.25 and 1.5 and nobody sharing are five replays of the earlier jobs.
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, format};
+use tracecast_analytics::report::{Cell, format};
 use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
 
@@ -26,14 +27,14 @@ use crate::one_gpu::{OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, ended_from, fe
 /// Expected progress that is tried as a threshold.
 const PROGRESS: [f64; 4] = [1.0, 1.1, 1.25, 1.5];
 
-/// What is asked.
+/// Request for a plan of sharing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharingRequest {
     /// The split, milliseconds since the Unix epoch; where two thirds of the jobs are submitted if `None`.
     pub eval_from_ms: Option<i64>,
     /// GPUs; by the wait of the earlier jobs if `None`.
     pub gpus: Option<u32>,
-    /// What sharing must keep.
+    /// Limits that sharing must keep.
     pub limits: SharingLimits,
     /// Pairs of each new job type that are measured before the plan.
     pub measured: usize,
@@ -70,18 +71,8 @@ pub struct SharingCandidate {
 impl SharingCandidate {
     /// Title of a table of them.
     pub(super) const TITLE: &str = "Candidates in one class on the earlier jobs, with speeds as forecast";
-
-    /// Headings of a table of them.
-    pub(super) fn columns() -> Vec<Column> {
-        vec![
-            Column::text("Progress above"),
-            Column::number("Couples"),
-            Column::number("Mean delay"),
-            Column::number("95 % wait"),
-            Column::number("Slowdown, 0.9"),
-            Column::text("Verdict"),
-        ]
-    }
+    /// Columns of it.
+    pub(super) const COLUMNS: &str = "Progress above | #Couples | #Mean delay | #95 % wait | #Slowdown, 0.9 | Verdict";
 
     /// A row of it.
     pub(super) fn cells(&self) -> Vec<Cell> {
@@ -98,7 +89,7 @@ impl SharingCandidate {
 
 /// The jobs of a study, and the GPUs on which they are replayed.
 pub(super) struct Setting {
-    /// With the kinds of the evidence.
+    /// Jobs with the kinds of the evidence.
     pub(super) jobs: TypedJobs,
     /// Whether the name of each is a kind.
     pub(super) is_named: Vec<bool>,
@@ -110,17 +101,17 @@ pub(super) struct Setting {
 
 /// A rule as it can be set.
 pub(super) struct AsSet {
-    /// In the one class that saves most.
+    /// Rule in the one class that saves most.
     pub(super) one_class: SharingRule,
-    /// In all classes.
+    /// Rule in all classes.
     pub(super) own_gpus: SharingRule,
     /// GPUs of each of these.
     pub(super) pools: ClassPools,
 }
 
-/// What was chosen on the earlier jobs.
+/// Choice made on the earlier jobs.
 pub(super) struct Choice {
-    /// From what.
+    /// Candidates of the choice.
     pub(super) candidates: Vec<SharingCandidate>,
     /// Whether sharing was chosen at all.
     pub(super) shares: bool,
@@ -138,7 +129,7 @@ impl Setting {
     ///
     /// # Errors
     /// If too few jobs lie before or after the split, or more GPUs than can be tried are needed.
-    pub(super) fn of(all: &OneGpuJobs, evidence: &PairEvidence, request: &SharingRequest) -> Result<Self> {
+    pub(super) fn new(all: &OneGpuJobs, evidence: &PairEvidence, request: &SharingRequest) -> Result<Self> {
         let (jobs, is_named) = all.with_kinds(&evidence.kinds, evidence.kinds.len(), request.seed);
         let parts = parts(all, &jobs, request.eval_from_ms)?;
         let gpus = match request.gpus {
@@ -186,7 +177,7 @@ impl Setting {
         let known = &self.parts.known;
         let load = offered(known, kinds, self.parts.split_ms - began(known));
         let classes = classes(rule, kinds);
-        let pools = ClassPools::of(&classes, &load, &evidence.forecast_speeds(forecasts));
+        let pools = ClassPools::new(&classes, &load, &evidence.forecast_speeds(forecasts));
         let best = pools.saves_most().and_then(|best| classes.get(best));
         let one_class = rule_of_classes(rule, best.map_or(&[][..], std::slice::from_ref), kinds);
         AsSet { one_class, own_gpus: rule_of_classes(rule, &classes, kinds), pools }
@@ -226,9 +217,9 @@ impl Setting {
         let tried: Vec<(SharingRule, SharingFigures)> = tried.into_iter().collect::<Result<_>>()?;
         let keeps = |figures: &SharingFigures| figures.slowdown90.is_none_or(|slowdown| slowdown <= limits.slo);
         let mut chosen = 0;
-        for (at, (_, found)) in tried.iter().enumerate() {
+        for (at, (_, result)) in tried.iter().enumerate() {
             let best = tried.get(chosen).map_or(f64::INFINITY, |(_, best)| best.mean_delay_s);
-            if keeps(found) && found.mean_delay_s < best {
+            if keeps(result) && result.mean_delay_s < best {
                 chosen = at;
             }
         }

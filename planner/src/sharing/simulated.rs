@@ -52,12 +52,12 @@ use schedule::SharedSchedule;
 /// Version of the JSON.
 pub const SCHEMA: &str = "simulate-sharing/1";
 
-/// What is asked.
+/// Request for a replay of sharing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedReplayRequest {
     /// Ways to share; nobody sharing and the oracle stand beside them.
     pub policies: Vec<SharingPolicy>,
-    /// Of these, the ones that only `all` names: left out, with a note, where they cannot be replayed.
+    /// Policies that only `all` names: left out, with a note, where they cannot be replayed.
     pub only_of_all: Vec<SharingPolicy>,
     /// GPU type of the table that all GPUs of the replay are of.
     pub gpu_type: String,
@@ -68,15 +68,16 @@ pub struct SharedReplayRequest {
 /// A way to share on the scored jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharedReplayOutcome {
-    /// Which.
+    /// Policy that was replayed.
     pub policy: SharingPolicy,
     /// How it is set.
     pub how: HowSet,
     /// Couples of job types that may share.
     pub couples: usize,
-    /// Of those, couples that were measured to fit, to make more than one alone, and to stay within the SLO.
+    /// Couples among those that were measured to fit, to make more than one alone, and to stay
+    /// within the SLO.
     pub couples_kept: usize,
-    /// Figures as `plan sharing` has them.
+    /// Figures as `plan share couples` has them.
     pub figures: SharingFigures,
     /// Median time in the queue, seconds.
     pub p50_wait_s: f64,
@@ -117,7 +118,7 @@ pub struct SharedReplayChoice {
     pub shares: bool,
     /// Expected progress that sharing must exceed.
     pub least_progress: f64,
-    /// From what it was chosen.
+    /// Candidates of the choice.
     pub candidates: Vec<SharingCandidate>,
 }
 
@@ -126,9 +127,9 @@ pub struct SharedReplayChoice {
 pub struct SharedReplayAnswer {
     /// Version of this form.
     pub schema: String,
-    /// What was replayed.
+    /// Title of what was replayed.
     pub title: String,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub notes: Vec<String>,
     /// GPU type.
     pub gpu_type: String,
@@ -142,17 +143,18 @@ pub struct SharedReplayAnswer {
     pub jobs: usize,
     /// Jobs that are left out.
     pub left_out: usize,
-    /// Of these, jobs of more than one GPU.
+    /// Jobs that are left out for having more than one GPU.
     pub larger: usize,
     /// Jobs that the figures are of.
     pub scored_jobs: usize,
-    /// These were submitted from here on, in the trace's zone; null if all are scored that ended.
+    /// Scored jobs were submitted from here on, in the trace's zone; null if all are scored that
+    /// ended.
     pub eval_from: Option<String>,
     /// Jobs whose type was drawn.
     pub drawn_types: usize,
     /// Share of the GPU time that is of jobs whose name is a job type of the table.
     pub named_gpu_time: f64,
-    /// What sharing must keep.
+    /// Limits that sharing must keep.
     pub limits: SharingLimits,
     /// Pairs of each job type that forecasts know; null where no policy needs forecasts.
     pub measured: Option<usize>,
@@ -191,7 +193,7 @@ struct Able {
 }
 
 impl SharedReplayRequest {
-    /// Those that are replayed, in the order of the answer.
+    /// Policies that are replayed, in the order of the answer.
     fn replayed(&self) -> impl Iterator<Item = SharingPolicy> + '_ {
         let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
         let named = self.policies.iter().copied().filter(move |policy| !ends.contains(policy));
@@ -276,7 +278,7 @@ impl SharedReplayRequest {
             Some(gpus) if chosen.is_empty() => {
                 Setting::unsplit(all, evidence, gpus, planned.eval_from_ms, planned.seed)
             }
-            _ => Setting::of(all, evidence, planned).map_err(|error| match error {
+            _ => Setting::new(all, evidence, planned).map_err(|error| match error {
                 Error::Replay(tracecast_replay::Error::NoJobs(what)) => {
                     let remedies: Vec<String> =
                         chosen.iter().map(|(what, remedy)| format!("{what} is chosen on them: {remedy}")).collect();
@@ -300,14 +302,14 @@ pub fn replay(
     watch: &dyn Watch,
 ) -> Result<(SharedReplayAnswer, SharedSchedule)> {
     let planned = &request.as_planned;
-    let mut all = OneGpuJobs::of(trace);
+    let mut all = OneGpuJobs::new(trace);
     let mut types = Vec::new();
     if let Some(path) = &planned.types {
         let told = TypesOfNames::read(path, table.jobs())?;
         all.name_types(&told);
         types = told.lines();
     }
-    let evidence = PairEvidence::of(table, gpu_named(table, &request.gpu_type)?)?;
+    let evidence = PairEvidence::new(table, gpu_named(table, &request.gpu_type)?)?;
     let kinds = evidence.kinds.len();
     let Able { request, setting, forecasts, left } = request.able(&all, table, &evidence, watch)?;
     let mut chosen = Vec::new();
@@ -357,10 +359,10 @@ pub fn replay(
         let is_shown = of.policy == shown && of.how == HowSet::Free;
         Ok((outcome, is_shown.then_some(times)))
     };
-    let found: Vec<Result<_>> = rules.par_iter().map(|of| watch::part(watch, || one(of))).collect();
+    let result: Vec<Result<_>> = rules.par_iter().map(|of| watch::part(watch, || one(of))).collect();
     let (mut policies, mut times) = (Vec::new(), base.clone());
-    for found in found {
-        let (outcome, own) = found?;
+    for result in result {
+        let (outcome, own) = result?;
         policies.push(outcome);
         times = own.unwrap_or(times);
     }
@@ -413,7 +415,7 @@ fn outcome(
     [mean_wait_change_s, mean_jct_change_s]: [IntervalEstimate; 2],
     [by_vc, by_user, by_job_type]: [Vec<SharedGroup>; 3],
 ) -> SharedReplayOutcome {
-    let counted = Counted::of(jobs, times, scored, of.limits.slo);
+    let counted = Counted::new(jobs, times, scored, of.limits.slo);
     let figures = counted.figures();
     let (mut to_end, mut held_ms) = (Vec::new(), 0.0);
     for job in scored {
@@ -445,7 +447,7 @@ fn outcome(
     }
 }
 
-/// What was assumed.
+/// Assumptions.
 fn notes(table: &SharingTable, all: &OneGpuJobs, drawn: usize, request: &SharedReplayRequest) -> Vec<String> {
     let mut notes = table.notes.clone();
     notes.extend(all.notes(drawn, "measured", request.as_planned.seed));
@@ -460,7 +462,7 @@ fn notes(table: &SharingTable, all: &OneGpuJobs, drawn: usize, request: &SharedR
             .to_owned(),
     );
     notes.push(
-        "The replay is not held against recorded starts: those GPUs also ran the jobs that are left out. Compare the rows with each other."
+        "The replay is not compared with recorded starts: those GPUs also ran the jobs that are left out. Compare the rows with each other."
             .to_owned(),
     );
     let chosen: Vec<&str> = request.chosen().iter().map(|(what, _)| *what).collect();

@@ -46,7 +46,7 @@ use crate::replay::compare::IntervalEstimate;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HowSet {
-    /// As the policy says who goes beside whom, which no scheduler here can be told.
+    /// The policy itself says who goes beside whom, which no scheduler here can be told.
     Free,
     /// One class, whose jobs may share any GPU, while all others take whole ones; as in Slurm.
     OneClass,
@@ -69,7 +69,7 @@ impl HowSet {
 /// A policy on the later jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharingTried {
-    /// Which.
+    /// Policy that was tried.
     pub policy: SharingPolicy,
     /// How it is set.
     pub how: HowSet,
@@ -77,7 +77,8 @@ pub struct SharingTried {
     pub class_gpus: Vec<u32>,
     /// Couples of job types that may share.
     pub couples: usize,
-    /// Of those, couples that were measured to keep what the rule asks: they fit, make more than one alone, and are within the SLO.
+    /// Couples among those that were measured to keep what the rule asks: they fit, make more than
+    /// one alone, and are within the SLO.
     pub couples_kept: usize,
     /// How the later jobs fared.
     pub later: SharingFigures,
@@ -98,19 +99,19 @@ pub struct SharingTried {
 pub struct KindOutcome {
     /// Job type.
     pub job_type: String,
-    /// Its later jobs.
+    /// Later jobs of the type.
     pub jobs: usize,
-    /// Their runs together, hours.
+    /// Total run of these jobs, hours.
     pub run_h: f64,
     /// Mean delay with nobody sharing, seconds.
     pub exclusive_delay_s: f64,
-    /// As planned.
+    /// Mean delay under the plan, seconds.
     pub planned_delay_s: f64,
     /// 0.9 quantile of the slowdown of those that shared; none where none did.
     pub slowdown90: Option<f64>,
 }
 
-/// What was found on one GPU type.
+/// Findings on one GPU type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharingStudy {
     /// The split, milliseconds from time 0.
@@ -148,7 +149,7 @@ pub fn study(
     request: &SharingRequest,
     watch: &dyn Watch,
 ) -> Result<SharingStudy> {
-    let setting = Setting::of(all, evidence, request)?;
+    let setting = Setting::new(all, evidence, request)?;
     let choice = setting.choose(request.planned(), evidence, forecasts, request.limits, watch)?;
     let Choice { candidates, shares, limits } = choice;
     let Setting { jobs, is_named, parts: Parts { split_ms, earlier, later, .. }, gpus } = &setting;

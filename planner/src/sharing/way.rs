@@ -99,7 +99,7 @@ impl WaysCompared {
         self.ways.iter().find(|way| way.chosen)
     }
 
-    /// What came of it, in a sentence.
+    /// Outcome, in a sentence.
     pub fn finding(&self) -> String {
         let Some(chosen) = self.chosen() else {
             return format!("{}: no way to share it was chosen.", self.gpu);
@@ -120,8 +120,8 @@ impl WaysCompared {
             format!("{later} by {}", of.way.in_words())
         };
         let others: Vec<String> = self.ways.iter().filter(|way| !way.chosen).map(told).collect();
-        let hindsight = self.ways.iter().filter_map(|way| way.later_mean_delay_s).fold(f64::INFINITY, f64::min);
-        let is_best = chosen.later_mean_delay_s.is_some_and(|delay| delay <= hindsight);
+        let oracle = self.ways.iter().filter_map(|way| way.later_mean_delay_s).fold(f64::INFINITY, f64::min);
+        let is_best = chosen.later_mean_delay_s.is_some_and(|delay| delay <= oracle);
         format!(
             "**{} shared by {}**, if at all: with speeds as forecast the earlier jobs end soonest so. The mean delay of the later jobs is {}, {}, and {} with nobody sharing.{}{held}",
             self.gpu,
@@ -155,7 +155,7 @@ impl WaysCompared {
         let mut section = Section::new(format!("sharing-ways-{id}"), format!("{}: by time slicing or MPS?", self.gpu))
             .with_table(table)
             .with_finding(self.finding())
-            .with_definition("Each way is chosen for and held against the later jobs as if it were the only one; which of them is followed goes by the earlier jobs alone.");
+            .with_definition("Each way is chosen for and tested on the later jobs as if it were the only one; which of them is followed goes by the earlier jobs alone.");
         let couples = |of: &WayOutcome| of.measured_couples;
         if self.ways.iter().map(couples).min() != self.ways.iter().map(couples).max() {
             section = section.with_definition(
@@ -170,10 +170,10 @@ impl WaysCompared {
 ///
 /// The last of each says why its plan would not be followed if there were no other way; empty if it would.
 pub(super) fn compared<'a>(
-    found: impl Iterator<Item = (&'a PairEvidence, &'a SharingStudy, &'a str)>,
+    result: impl Iterator<Item = (&'a PairEvidence, &'a SharingStudy, &'a str)>,
 ) -> Vec<WaysCompared> {
     let mut all: Vec<WaysCompared> = Vec::new();
-    for (evidence, study, why_not) in found {
+    for (evidence, study, why_not) in result {
         let Some((gpu, way)) = SharingWay::of(&evidence.gpu_type) else { continue };
         let candidate = study.candidates.iter().find(|candidate| candidate.chosen);
         let planned = study.tried.iter().find(|tried| tried.how == HowSet::OneClass);

@@ -19,7 +19,7 @@ use super::spec::{Measure, Spec, TargetSpec};
 /// A published total beside what the trace has.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetResult {
-    /// What is measured.
+    /// Measure that is compared.
     pub name: Measure,
     /// The published value.
     pub published: f64,

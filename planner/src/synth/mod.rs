@@ -36,10 +36,7 @@ mod schedule;
 pub mod spec;
 mod telemetry;
 
-use std::path::Path;
-
 use tracecast_analytics::schema::JobState;
-use tracecast_analytics::storage::{self, Manifest};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_analytics::{Result, Trace};
 
@@ -133,14 +130,6 @@ pub fn generate(spec: &Spec, seed: u64) -> Result<Trace> {
     trace.ledger.keep_many(rows as u64);
     trace.finish();
     Ok(trace)
-}
-
-/// Makes the trace of the specification at `spec` and writes it as a trace folder at `out`.
-///
-/// # Errors
-/// As [`Spec::load`], [`generate`] and [`storage::save`].
-pub fn generate_folder(spec: &Path, seed: u64, out: &Path) -> Result<Manifest> {
-    storage::save(&generate(&Spec::load(spec)?, seed)?, out)
 }
 
 /// Draws run times, ends and limits, and gives users to VCs.

@@ -26,20 +26,20 @@ pub(super) const MAX_UNITS: u32 = sim::cluster::MAX_GPUS_PER_NODE;
 /// The least time between two nodes that change hands, milliseconds.
 const BETWEEN_MOVES_MS: i64 = 1_000;
 
-/// What a job asks for.
+/// Request of a job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
-    /// When it is submitted, milliseconds.
+    /// Submission, milliseconds.
     pub(super) submit_ms: i64,
     /// Index of its VC.
     pub(super) vc: u32,
-    /// Who submits it.
+    /// User who submits it.
     pub(super) user: u32,
     /// Units (GPUs or cores) it asks for, all at once.
     pub(super) units: u32,
     /// How long it runs if nothing fails, milliseconds.
     pub(super) run_ms: i64,
-    /// Its time limit, milliseconds.
+    /// Time limit of the job, milliseconds.
     pub(super) limit_ms: Option<i64>,
     /// Whether it runs again if a node fails under it.
     pub(super) requeues: bool,
@@ -59,7 +59,7 @@ pub(super) struct Machine {
 /// A quota change: `nodes` nodes are to go from one VC to another.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
-    /// When it is ordered, milliseconds.
+    /// Moment of the order, milliseconds.
     pub(super) at_ms: i64,
     /// The VC that gives.
     pub(super) from: u32,
@@ -74,9 +74,9 @@ pub(super) struct Change {
 pub(super) struct Outage {
     /// The node.
     pub(super) node: u32,
-    /// When it fails, milliseconds.
+    /// Moment of failure, milliseconds.
     pub(super) from_ms: i64,
-    /// When it is back, milliseconds.
+    /// Moment of return, milliseconds.
     pub(super) to_ms: i64,
 }
 
@@ -96,13 +96,13 @@ pub(super) struct Attempt {
     pub(super) job: u32,
     /// 1 for the first.
     pub(super) number: u32,
-    /// When it starts, milliseconds.
+    /// Start of the run, milliseconds.
     pub(super) start_ms: i64,
-    /// When it ends, milliseconds; `None` if that is not before the record is taken.
+    /// End of the run, milliseconds; `None` if that is not before the record is taken.
     pub(super) end_ms: Option<i64>,
     /// Whether a node failure ended it.
     pub(super) failed: bool,
-    /// Where it runs.
+    /// Node slices that the run is on.
     pub(super) slices: Vec<Slice>,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct Handover {
     pub(super) to: u32,
 }
 
-/// What happened.
+/// Schedule of the replay.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Schedule {
     /// Attempts in order of their start.
@@ -211,13 +211,13 @@ fn busy(schedule: &sim::Schedule, first: u32, slots: usize, from_ms: i64) -> Vec
     busy
 }
 
-/// Which node stands in a slot: (since when, which), `None` while there is none.
+/// Node in a slot: (since when, which), `None` while there is none.
 type Slot = Vec<(i64, Option<u32>)>;
 
-/// Which node stands where in its VC, over time.
+/// Nodes by slot of a VC, over time.
 #[derive(Debug)]
 struct Slots {
-    /// By VC.
+    /// Slots by VC.
     vcs: Vec<Vec<Slot>>,
     /// By VC: (when, how many nodes from then on).
     sizes: Vec<Vec<(i64, u32)>>,
@@ -392,15 +392,15 @@ mod tests {
         // at 80 s, what waits in `b` for two nodes gets nodes 2 and 1.
         let requests = [request(0, 0, 8, 80), request(0, 0, 8, 60), request(10, 0, 8, 5), request(10, 1, 16, 7)];
         let change = Change { at_ms: 50 * S, from: 0, to: 1, nodes: 1 };
-        let found = run(&requests, &[change], &[]);
-        assert_eq!(found.handovers, [Handover { at_ms: 60 * S, from: 0, to: 1 }]);
+        let result = run(&requests, &[change], &[]);
+        assert_eq!(result.handovers, [Handover { at_ms: 60 * S, from: 0, to: 1 }]);
         let expected = vec![
             (0, 0, Some(80), vec![0]),
             (1, 0, Some(60), vec![1]),
             (3, 60, Some(67), vec![2, 1]),
             (2, 80, Some(85), vec![0]),
         ];
-        assert_eq!(ran(&found), expected);
+        assert_eq!(ran(&result), expected);
     }
 
     #[test]
@@ -411,22 +411,22 @@ mod tests {
         requests[1].requeues = false;
         let outage = |node, from_s: i64, to_s: i64| Outage { node, from_ms: from_s * S, to_ms: to_s * S };
         let change = Change { at_ms: 50 * S, from: 0, to: 1, nodes: 1 };
-        let found = run(&requests, &[change], &[outage(0, 20, 40), outage(1, 60, 70)]);
+        let result = run(&requests, &[change], &[outage(0, 20, 40), outage(1, 60, 70)]);
         let expected = vec![
             (0, 0, Some(20), vec![0]),
             (1, 0, Some(20), vec![0]),
             (2, 0, Some(45), vec![1]),
             (0, 40, Some(140), vec![0]),
         ];
-        assert_eq!(ran(&found), expected);
-        assert_eq!(found.outages, [outage(0, 20, 40)]);
-        assert_eq!(found.handovers.first().map(|handover| handover.at_ms), Some(50 * S));
-        assert!(found.attempts[0].failed && found.attempts[1].failed && !found.attempts[3].failed);
+        assert_eq!(ran(&result), expected);
+        assert_eq!(result.outages, [outage(0, 20, 40)]);
+        assert_eq!(result.handovers.first().map(|handover| handover.at_ms), Some(50 * S));
+        assert!(result.attempts[0].failed && result.attempts[1].failed && !result.attempts[3].failed);
     }
 
     #[test]
     fn what_runs_when_the_record_is_taken_has_no_end() {
-        let found = schedule(
+        let result = schedule(
             &[request(0, 1, 1, 30), request(0, 1, 8, 30)],
             &machine(),
             &Policy::default(),
@@ -435,6 +435,6 @@ mod tests {
             (0, 30 * S),
         )
         .unwrap();
-        assert_eq!(ran(&found), [(0, 0, None, vec![2])]);
+        assert_eq!(ran(&result), [(0, 0, None, vec![2])]);
     }
 }

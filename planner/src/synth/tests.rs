@@ -212,17 +212,17 @@ fn replayed(spec: &Spec, seed: u64) -> Fidelity {
             assert_eq!(gpus, *recorded, "job {}", loaded.keys[job]);
         }
     }
-    Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms).unwrap()
+    Fidelity::new(&loaded.workload, &schedule, &loaded.recorded_start_ms).unwrap()
 }
 
 #[test]
 fn the_bundled_sample_is_what_the_simulator_does() {
     let spec = spec("sample.toml");
-    let found = replayed(&spec, SEED);
+    let result = replayed(&spec, SEED);
     // All GPU jobs that started but those that still ran at the end.
-    assert!(found.jobs > 8_000, "{found:?}");
-    assert_eq!((found.verdict.clone(), found.max_abs_error_s), (Verdict::Exact, Some(0.0)), "{found:?}");
-    assert!(found.recorded_mean_wait_s > Some(60.0), "jobs wait: {found:?}");
+    assert!(result.jobs > 8_000, "{result:?}");
+    assert_eq!((result.verdict.clone(), result.max_abs_error_s), (Verdict::Exact, Some(0.0)), "{result:?}");
+    assert!(result.recorded_mean_wait_s > Some(60.0), "jobs wait: {result:?}");
 }
 
 /// With failures every three days of a node, a quota change and waits, under policies that look at different things.
@@ -243,8 +243,8 @@ fn whatever_the_policy_the_replay_is_exact() {
             SchedulerSpec { order: text(order), scan: text(scan), place: text(place), ..SchedulerSpec::default() };
         for load in [120.0, 400.0] {
             spec.arrivals.jobs_per_day = load;
-            let found = replayed(&spec, 1 + at);
-            assert_eq!(found.verdict, Verdict::Exact, "{order:?} {scan:?} {place:?} {load}: {found:?}");
+            let result = replayed(&spec, 1 + at);
+            assert_eq!(result.verdict, Verdict::Exact, "{order:?} {scan:?} {place:?} {load}: {result:?}");
         }
     }
 }
@@ -259,7 +259,7 @@ fn a_policy_that_needs_more_than_jobs_is_refused() {
     assert!(refused("lottery").starts_with("scheduler: policy: `lottery` is no order; there are fifo"));
     assert!(refused("gittins").starts_with("scheduler: a policy that needs a history"));
     let options = SchedulerSpec { scan: Some("skip".into()), tenants: Some("vc".into()), ..SchedulerSpec::default() };
-    assert_eq!(options.options(), "--recorded fifo/skip --tenants vc");
+    assert_eq!(options.options(), "--recorded fifo/skip --site tenants=vc");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The answer of a back-test of demand, as JSON (`backtest-demand/1`) and as a report.
+//! The answer of a back-test of demand, as JSON (`model-backtest-demand/1`) and as a report.
 //!
 //! Worked example: persistence with a mean pinball loss of 4.0 nodes and trees with 3.0 show 0.75 in the column `of persistence`.
 
@@ -12,7 +12,7 @@ use super::gather::Asked;
 use tracecast_analytics::facts::demand::Unit;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-demand/1";
+pub const SCHEMA: &str = "model-backtest-demand/1";
 
 /// A back-test of demand, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -21,7 +21,7 @@ pub struct Answer {
     pub schema: String,
     /// Trace.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data, for readers.
     pub notes: Vec<String>,
     /// IANA name of the zone of the cluster's clock.
     pub zone: String,
@@ -31,11 +31,11 @@ pub struct Answer {
     pub horizon: usize,
     /// Days between fits.
     pub refit_days: i64,
-    /// What counts as demand.
+    /// Definition of demand that was used.
     pub asked: Asked,
     /// Levels of the quantiles, in the order of the pinball losses.
     pub levels: Vec<f64>,
-    /// One a VC, then the pool.
+    /// Back-test of each VC, then of the pool.
     pub series: Vec<DemandBacktest>,
 }
 

@@ -45,16 +45,16 @@ const WEIGHED_ON: usize = 4;
 /// Slots of the fan that is shown, days.
 const SHOWN_DAYS: i64 = 3;
 
-/// What is back-tested, and where.
+/// Models and periods of a back-test of demand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DemandBacktestOptions {
     /// Models, each once; persistence is always there.
     pub models: Vec<ForecastModel>,
-    /// How they are fitted.
+    /// Settings the models are fitted with.
     pub settings: ForecastSettings,
     /// Days between fits.
     pub refit_days: i64,
-    /// How far a slot moves a calibrated level (see [`DemandCalibrator::new`]).
+    /// Step by which each slot moves a calibrated level (see [`DemandCalibrator::new`]).
     pub adapt: f64,
     /// Days of scores that calibration keeps.
     pub window_days: i64,
@@ -94,14 +94,14 @@ pub struct DemandSpan {
 pub struct AtHorizon {
     /// Slots ahead, from 1.
     pub horizon: usize,
-    /// From the forecast to the end of the slot, seconds.
+    /// Time from the forecast to the end of the slot, seconds.
     pub ahead_s: f64,
     /// The score.
     #[serde(flatten)]
     pub score: DemandScore,
 }
 
-/// How a model did.
+/// Scores of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DemandModelScore {
     /// Name.
@@ -109,20 +109,20 @@ pub struct DemandModelScore {
     /// Over all horizons together.
     #[serde(flatten)]
     pub score: DemandScore,
-    /// Its mean pinball loss over persistence's; below 1 is better.
+    /// Mean pinball loss divided by persistence's; below 1 is better.
     pub of_persistence: f64,
-    /// The same on the slots it was chosen on, a mean over horizons.
+    /// Loss divided by persistence's on the slots the model was chosen on, a mean over horizons.
     pub choice_loss: f64,
     /// Horizon by horizon.
     pub by_horizon: Vec<AtHorizon>,
 }
 
-/// What an ensemble is made of.
+/// A member of the ensemble and its weight.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DemandWeight {
     /// Model.
     pub model: ForecastModel,
-    /// Its weight; they add up to 1.
+    /// Weight of the member; weights add up to 1.
     pub weight: f64,
 }
 
@@ -140,18 +140,18 @@ pub struct LeftOut {
 pub struct Shown {
     /// Beginning of the slot, milliseconds since the Unix epoch.
     pub time_ms: i64,
-    /// What came; `None` if it was not counted.
+    /// Observed count; `None` if nothing was counted.
     pub truth: Option<f64>,
-    /// What was said, in the order of the levels.
+    /// Forecast quantiles, in the order of the levels.
     pub quantiles: Vec<f64>,
 }
 
 /// The back-test of one series.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct DemandBacktest {
-    /// Of what.
+    /// Name of the series.
     pub name: String,
-    /// What is counted.
+    /// Unit that demand is counted in.
     pub unit: Unit,
     /// Slots that only taught, forecasters or their calibration.
     pub taught: DemandSpan,
@@ -159,7 +159,7 @@ pub struct DemandBacktest {
     pub chosen_on: DemandSpan,
     /// Slots reported.
     pub reported: DemandSpan,
-    /// Of the slots reported, those in which nothing was counted, and that are not scored.
+    /// Reported slots in which nothing was counted, which are not scored.
     pub unscored: usize,
     /// Mean peak of the slots reported.
     pub mean_peak: f64,
@@ -171,15 +171,15 @@ pub struct DemandBacktest {
     pub left_out: Vec<LeftOut>,
     /// The model of least loss on the slots it was chosen on.
     pub chosen: String,
-    /// What the ensemble is made of.
+    /// Members of the ensemble.
     pub ensemble: Vec<DemandWeight>,
     /// Horizon of the fan that is shown.
     pub shown_horizon: usize,
-    /// What the chosen one said of the last days reported.
+    /// Forecasts of the chosen model for the last days reported.
     pub shown: Vec<Shown>,
 }
 
-/// What one model would have said, slot by slot.
+/// Forecasts of one model, slot by slot.
 #[derive(Debug, Clone)]
 pub struct DemandTrack {
     /// Name.
@@ -248,7 +248,7 @@ impl Recent {
     }
 }
 
-/// What all models would have said.
+/// Forecasts of all models.
 #[derive(Debug)]
 pub struct DemandTracks {
     /// First slot forecast.
@@ -259,17 +259,17 @@ pub struct DemandTracks {
     pub report: usize,
     /// First slot after those reported.
     pub end: usize,
-    /// One a model, then the ensemble.
+    /// Track of each model, then of the ensemble.
     pub tracks: Vec<DemandTrack>,
     /// Models that could not be fitted.
     pub left_out: Vec<LeftOut>,
     /// Fits made, of each model.
     pub fits: usize,
-    /// What the ensemble is made of.
+    /// Members of the ensemble.
     pub ensemble: Vec<DemandWeight>,
 }
 
-/// Where the parts of a series begin: forecasts, choice, report, and where it ends.
+/// First slots of the parts of a series (forecasts, choice, report), and its end.
 fn parts(series: &Series, options: &DemandBacktestOptions) -> Result<Parts> {
     let count = series.slots.len();
     let at = |ms: i64| {
@@ -299,7 +299,7 @@ pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOpti
     tracks_of(series, jobs, options, parts(series, options)?, true, &())
 }
 
-/// As [`tracks`]; calibrated forecasts are kept if `keep`.
+/// Makes all forecasts of a series within `parts`; calibrated forecasts are kept if `keep`.
 pub(super) fn tracks_of(
     series: &Series,
     jobs: Option<&Jobs>,
@@ -330,8 +330,8 @@ pub(super) fn tracks_of(
         let last_failed = outcomes.last().is_some_and(Result::is_err);
         let mut raw = Vec::new();
         let mut why = None;
-        for (found, serves) in outcomes.into_iter().zip(&moments) {
-            match found {
+        for (result, serves) in outcomes.into_iter().zip(&moments) {
+            match result {
                 Ok(fans) => raw.extend(fans),
                 Err(error @ (Error::TooFew(_) | Error::Unsuited(_))) => {
                     raw.extend(said(ForecastModel::Persistence, series, jobs, serves, options)?);
@@ -385,7 +385,7 @@ fn said(
     Ok(fitted.forecasts(series, serves.clone())?.into_iter().map(Raw::from).collect())
 }
 
-/// What the tracks of a series share.
+/// Inputs shared by the tracks of a series.
 struct Tracking<'a> {
     series: &'a Series,
     parts: Parts,
@@ -543,7 +543,7 @@ pub(super) fn choice(tracks: &DemandTracks) -> Vec<f64> {
 /// Back-tests a series.
 ///
 /// # Errors
-/// As [`tracks`], or if nothing was counted in the slots reported.
+/// Errors of [`tracks`], or if nothing was counted in the slots reported.
 pub fn run(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<DemandBacktest> {
     summarise(series, &tracks(series, jobs, options)?)
 }
@@ -551,18 +551,18 @@ pub fn run(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions
 /// Back-tests each series; the jobs of `log`, if there is one, are those of its VC. `watch` is told of every fit.
 ///
 /// # Errors
-/// As [`run`].
+/// Errors of [`run`].
 pub fn run_all(
     all: &[Series],
     log: Option<&Log>,
     vcs: &[String],
-    asked: Asked,
+    request: Asked,
     options: &DemandBacktestOptions,
     watch: &dyn Watch,
 ) -> Result<Vec<DemandBacktest>> {
     all.iter()
         .map(|series| {
-            let jobs = log.map(|log| log.jobs(series, vcs, asked));
+            let jobs = log.map(|log| log.jobs(series, vcs, request));
             summarise(series, &tracks_of(series, jobs.as_ref(), options, parts(series, options)?, false, watch)?)
         })
         .collect()
@@ -572,15 +572,15 @@ pub fn run_all(
 ///
 /// # Errors
 /// If nothing was counted in the slots reported.
-pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest> {
-    let DemandTracks { choose, report, end, .. } = *found;
+pub fn summarise(series: &Series, result: &DemandTracks) -> Result<DemandBacktest> {
+    let DemandTracks { choose, report, end, .. } = *result;
     let span = |from: usize, to: usize| DemandSpan {
         slots: to - from,
         from_ms: series.time_ms(from),
         to_ms: series.time_ms(to),
     };
-    let losses = choice(found);
-    let scored: Vec<&[Sums]> = found.tracks.iter().map(|track| track.reported.as_slice()).collect();
+    let losses = choice(result);
+    let scored: Vec<&[Sums]> = result.tracks.iter().map(|track| track.reported.as_slice()).collect();
     let whole = |horizon_sums: &[Sums]| {
         let mut all = Sums::default();
         horizon_sums.iter().for_each(|sum| all.merge(sum));
@@ -588,7 +588,7 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
     };
     let base = scored.first().and_then(|horizon_sums| whole(horizon_sums)).map(|score| score.pinball_mean);
     let mut models = Vec::new();
-    for ((track, horizon_sums), choice_loss) in found.tracks.iter().zip(&scored).zip(&losses) {
+    for ((track, horizon_sums), choice_loss) in result.tracks.iter().zip(&scored).zip(&losses) {
         let nothing = || Error::TooFew(format!("{}: nothing was counted in the slots to report on", series.name));
         let score = whole(horizon_sums).ok_or_else(nothing)?;
         let by_horizon = horizon_sums
@@ -609,7 +609,7 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
         });
     }
     let best = losses.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
-    let chosen = found.tracks.get(best).map_or_else(String::new, |track| track.name.clone());
+    let chosen = result.tracks.get(best).map_or_else(String::new, |track| track.name.clone());
     let horizon = scored.first().map_or(1, |by_horizon| by_horizon.len());
     let part = series.slots.get(report..end).unwrap_or_default();
     let counted: Vec<f64> = part.iter().filter(|slot| slot.counted).map(|slot| slot.peak).collect();
@@ -621,12 +621,12 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
         reported: span(report, end),
         unscored: part.len() - counted.len(),
         mean_peak: counted.iter().sum::<f64>() / counted.len().max(1) as f64,
-        fits: found.fits,
+        fits: result.fits,
         models,
-        left_out: found.left_out.clone(),
+        left_out: result.left_out.clone(),
         chosen,
-        ensemble: found.ensemble.clone(),
+        ensemble: result.ensemble.clone(),
         shown_horizon: shown_horizon(horizon),
-        shown: found.tracks.get(best).map(|track| track.shown.clone()).unwrap_or_default(),
+        shown: result.tracks.get(best).map(|track| track.shown.clone()).unwrap_or_default(),
     })
 }

@@ -1,4 +1,5 @@
-//! How many slots demand is gathered in: work and memory follow the rows of a source and not the span of its times.
+//! Upper bound on the slots that demand is gathered in: work and memory follow the rows of a source
+//! and not the span of its times.
 //!
 //! A record of few jobs over many years is mostly slots in which nothing happens. All series of a source together have at most 30,000 slots and 5 for each row of the
 //! source, and each may have 16,416; beyond, each keeps its newest, counted from the end, or from where an evaluation begins. Worked example: 30,000 jobs in three VCs over twenty years have four series of 1,051,920 slots of ten
@@ -21,7 +22,7 @@ pub(super) fn most_slots(rows: usize, series: usize) -> usize {
     (A_ROW.saturating_mul(rows).saturating_add(ANYWAY) / series.max(1)).max(EACH)
 }
 
-/// What it takes to try so many models on these series, in words, for people who wait.
+/// Estimated work of trying so many models on these series, in words.
 pub fn work(series: &[Series], models: usize) -> String {
     let slots: usize = series.iter().map(|each| each.slots.len()).sum();
     format!(

@@ -14,7 +14,7 @@ use crate::recent::RecentScores;
 /// Scores before which nothing is moved.
 const LEAST: usize = 30;
 
-/// One level of one horizon.
+/// Scores of one level of one horizon.
 #[derive(Debug, Clone, PartialEq)]
 struct Cell {
     level: f64,
@@ -31,7 +31,8 @@ pub struct DemandCalibrator {
 }
 
 impl DemandCalibrator {
-    /// None learned yet. `adapt` is γ: how far a slot moves a level. `window` scores are kept.
+    /// Calibrator without any scores. `adapt` is γ: how far a slot moves a level. `window` scores
+    /// are kept.
     pub fn new(horizon: usize, adapt: f64, window: usize) -> Self {
         let cell = |level: &f64| Cell { level: *level, scores: RecentScores::default() };
         let cells = (0..horizon).flat_map(|_| LEVELS.iter().map(cell)).collect();
@@ -55,7 +56,8 @@ impl DemandCalibrator {
         fan
     }
 
-    /// As bytes: γ and the window, then of each cell its level, how many scores it has, and these; little-endian.
+    /// Returns the calibrator as little-endian bytes: γ and the window, then for each cell its
+    /// level, the number of its scores, and the scores.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.adapt.to_le_bytes());
@@ -68,7 +70,8 @@ impl DemandCalibrator {
         bytes
     }
 
-    /// From what [`DemandCalibrator::to_bytes`] gave; `None` if it is damaged or for another number of horizons.
+    /// Restores a calibrator from the bytes of [`DemandCalibrator::to_bytes`]; `None` if they are
+    /// damaged or for another number of horizons.
     pub fn from_bytes(bytes: &[u8], horizon: usize) -> Option<Self> {
         fn eight(rest: &mut &[u8]) -> Option<[u8; 8]> {
             let (head, after) = rest.split_first_chunk::<8>()?;

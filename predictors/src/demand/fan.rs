@@ -1,4 +1,4 @@
-//! What is said of the slots to come: a point and quantiles for each of the next k.
+//! Forecast of the next k slots: a point and quantiles for each.
 //!
 //! Horizon 1 is the slot that begins now, the first of which nothing is known. Worked example: at ten-minute slots, horizon 6 of a forecast
 //! made at 12:00 is the slot from 12:50 to 13:00; the last known slot, 11:50 to 12:00, is an hour before it.
@@ -8,7 +8,7 @@ use tracecast_analytics::time::DAY_MS;
 
 /// Levels of the quantiles.
 pub const LEVELS: [f64; 8] = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
-/// Where the median is in [`LEVELS`].
+/// Index of the median in [`LEVELS`].
 pub const MEDIAN: usize = 3;
 /// Ends of the 80 % interval in [`LEVELS`].
 pub const ENDS80: (usize, usize) = (1, 5);
@@ -21,7 +21,7 @@ pub const NORMAL: [f64; 8] =
 /// Quantiles at [`LEVELS`].
 pub type Quantiles = [f64; LEVELS.len()];
 
-/// What is said of the next slots.
+/// Forecast of the next slots.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fan {
     /// The one number, a horizon each.
@@ -31,7 +31,7 @@ pub struct Fan {
 }
 
 impl Fan {
-    /// The same number at every level.
+    /// Forecast whose quantiles all equal the point.
     pub fn of_points(point: Vec<f64>) -> Self {
         let quantiles = point.iter().map(|value| [*value; LEVELS.len()]).collect();
         Self { point, quantiles }
@@ -72,7 +72,7 @@ impl Fan {
     }
 }
 
-/// What demand can be, as far as is known.
+/// Known bounds of demand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// All there is, or more if more was asked for within the last week.
@@ -82,14 +82,14 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// As known before slot `at`.
+    /// Bounds known before slot `at`.
     pub fn before(series: &Series, at: usize) -> Self {
         let seen = series.before(at).slots;
         let week = (7 * DAY_MS / series.slot_ms.max(1)) as usize;
         let recent = seen.get(seen.len().saturating_sub(week)..).unwrap_or_default();
-        let asked = recent.iter().map(|slot| slot.peak).fold(0.0, f64::max);
+        let request = recent.iter().map(|slot| slot.peak).fold(0.0, f64::max);
         let whole = recent.iter().all(|slot| slot.peak.fract() == 0.0);
-        Self { most: asked.max(seen.last().map_or(0.0, |slot| slot.total)), whole }
+        Self { most: request.max(seen.last().map_or(0.0, |slot| slot.total)), whole }
     }
 }
 

@@ -4,7 +4,9 @@
 //! Trace ──gather──▶ Series ──forecast──▶ Fan ──calibrate──▶ quantiles that hold ──▶ backtest · predictor (file) · who plans with it
 //! ```
 //!
-//! [`gather`] takes it from a trace, and [`bound`] keeps what the rows are worth. A [`Series`] holds demand as slots of equal length; it is the border to whoever plans with it. [`forecast`]
+//! [`gather`] takes it from a trace, and [`bound`] keeps what the rows are worth. A [`Series`]
+//! holds demand as slots of equal length; it is the border to whoever plans with it. [`model
+//! predict demand`]
 //! has the forecasters, [`calibrate`] makes their quantiles hold, [`backtest`] tells how good they are, and [`predictor`] keeps one in a file.
 
 pub mod answer;

@@ -40,7 +40,7 @@ const FORMAT: Format = Format {
     oldest: 2,
     longest: 1 << 30,
     of: "demand",
-    command: "tracecast train demand",
+    command: "tracecast model train demand",
 };
 /// Share of the slots on which the model is chosen.
 const CHOOSE_FROM: f64 = 0.6;
@@ -49,16 +49,16 @@ const KEPT_DAYS: i64 = 57;
 /// Slots that a forecaster rolls over at once.
 const ROLLED_AT_ONCE: usize = 512;
 /// Version of the forecast's JSON.
-pub const SCHEMA: &str = "demand-forecast/1";
+pub const SCHEMA: &str = "model-predict-demand/1";
 
-/// How the series were gathered, so that a newer record is gathered alike.
+/// Options the series were gathered with, so that a newer record is gathered alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Gathering {
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
-    /// What is counted.
+    /// Unit that demand is counted in.
     pub unit: Unit,
-    /// What counts as demand.
+    /// Definition of demand.
     pub asked: Asked,
     /// GPUs of a node, if it was said.
     pub gpus_per_node: Option<f64>,
@@ -86,7 +86,7 @@ impl Gathering {
     }
 }
 
-/// What a series' forecaster is, less its trees.
+/// Parameters of a series' forecaster, less its trees.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Parameters {
@@ -105,19 +105,19 @@ struct Entry {
     counts_pending: bool,
     start_ms: i64,
     model: ForecastModel,
-    /// Its pinball loss over persistence's where it was chosen.
+    /// Pinball loss divided by persistence's on the slots the forecaster was chosen on.
     choice_loss: f64,
     parameters: Parameters,
 }
 
-/// One series, its forecaster and calibration.
+/// A series, its forecaster and its calibration.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The slots it looks back on.
     pub series: Series,
     /// The model chosen.
     pub model: ForecastModel,
-    /// Its pinball loss over persistence's, on the slots it was chosen on.
+    /// Pinball loss divided by persistence's, on the slots the forecaster was chosen on.
     pub choice_loss: f64,
     fitted: FittedForecaster,
     calibrator: DemandCalibrator,
@@ -126,9 +126,9 @@ pub struct Member {
 /// A trained predictor.
 #[derive(Debug, Clone)]
 pub struct DemandPredictor {
-    /// How the series were gathered.
+    /// Options the series were gathered with.
     pub gathering: Gathering,
-    /// How forecasters were fitted.
+    /// Settings the forecasters were fitted with.
     pub settings: ForecastSettings,
     /// The series, in order.
     pub series: Vec<Member>,
@@ -141,16 +141,16 @@ struct State {
     series: Vec<Entry>,
 }
 
-/// What the first line of the file says beyond its format: nothing.
+/// Header of the file beyond its format: empty.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {}
 
 /// The forecast of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Of what.
+    /// Name of the series.
     pub name: String,
-    /// What is counted.
+    /// Unit that demand is counted in.
     pub unit: Unit,
     /// Model.
     pub model: ForecastModel,
@@ -158,7 +158,7 @@ pub struct Forecast {
     pub from_ms: i64,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
-    /// What is said.
+    /// Forecast of the next slots.
     pub fan: Fan,
 }
 
@@ -183,7 +183,7 @@ impl DemandPredictor {
         Ok(Self { gathering, settings, series })
     }
 
-    /// What the slots after the training will need.
+    /// Forecasts the slots after the training, for each series.
     ///
     /// # Errors
     /// If a learner refuses.
@@ -271,7 +271,7 @@ impl DemandPredictor {
                     FittedForecaster::Boosted(Box::new(BoostedDemand { scales, trees }))
                 }
                 Parameters::Structural { state, open } => {
-                    FittedForecaster::Structural(Box::new(Structural::of(*state, Arc::from(open))))
+                    FittedForecaster::Structural(Box::new(Structural::new(*state, Arc::from(open))))
                 }
             };
             let history = Series {
@@ -309,11 +309,11 @@ fn train_one(
             series.name, options.settings.horizon
         )));
     }
-    let found: DemandTracks =
+    let result: DemandTracks =
         backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, false, watch)?;
-    let losses = backtest::choice(&found);
+    let losses = backtest::choice(&result);
     // The ensemble is several models, of which a file holds one.
-    let single = found
+    let single = result
         .tracks
         .iter()
         .zip(&losses)
@@ -386,7 +386,7 @@ impl Member {
         let Some(added) = newer.slots.get(from..).filter(|added| !added.is_empty()) else { return Ok(()) };
         self.series.slots.extend_from_slice(added);
         if let (FittedForecaster::Structural(structural), Some(jobs)) = (&mut self.fitted, jobs) {
-            **structural = Structural::of(structural.state.clone(), jobs.held);
+            **structural = Structural::new(structural.state.clone(), jobs.held);
         }
         let count = self.series.slots.len();
         let mut recent = Recent::default();
@@ -464,14 +464,14 @@ pub fn csv(forecasts: &[Forecast]) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| wrong(error.to_string()))
 }
 
-/// Forecasts as `forecast --format json` writes them.
+/// Forecasts as `model predict demand --format json` writes them.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Forecasts {
     /// Version of the form.
     pub schema: String,
     /// Levels of the quantiles.
     pub levels: Vec<f64>,
-    /// One a VC, then the pool.
+    /// Forecast of each VC, then of the pool.
     pub series: Vec<ForecastOf>,
 }
 
@@ -480,7 +480,7 @@ pub struct Forecasts {
 pub struct ForecastOf {
     /// Name of the series.
     pub name: String,
-    /// What is counted.
+    /// Unit that demand is counted in.
     pub unit: Unit,
     /// Model.
     pub model: ForecastModel,
@@ -490,12 +490,12 @@ pub struct ForecastOf {
     pub slots: Vec<ForecastSlot>,
 }
 
-/// What is said of a slot.
+/// Forecast of one slot.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ForecastSlot {
-    /// How many slots ahead, from 1.
+    /// Slots ahead, from 1.
     pub horizon: usize,
-    /// Its beginning, milliseconds since the Unix epoch.
+    /// Beginning of the slot, milliseconds since the Unix epoch.
     pub start_ms: i64,
     /// The most likely peak.
     pub point: f64,
@@ -503,7 +503,7 @@ pub struct ForecastSlot {
     pub quantiles: Vec<f64>,
 }
 
-/// Forecasts as data (`demand-forecast/1`).
+/// Forecasts as data (`model-predict-demand/1`).
 pub fn forecasts(of: &[Forecast]) -> Forecasts {
     let slot = |forecast: &Forecast, ahead: usize, point: f64, quantiles: &[f64]| ForecastSlot {
         horizon: ahead + 1,

@@ -1,4 +1,4 @@
-//! How good forecasts of demand are, per horizon.
+//! Scores of demand forecasts, per horizon.
 //!
 //! With p forecast and a what came, over n slots: sMAPE = 200 / n Σ |p − a| / (|p| + |a|) (0 where both are 0), RMSE, MAE, the pinball loss of
 //! each level, the share of slots within the 80 and 90 % intervals, and the mean width of these. Lengths are in nodes or GPUs. Worked example: 90
@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::fan::{ENDS80, ENDS90, LEVELS, Quantiles};
 use crate::score::pinball;
 
-/// What was said of one slot, and what came.
+/// Forecast of one slot, and the observed count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForecastAndTruth {
     /// The one number.
     pub point: f64,
     /// Quantiles at [`LEVELS`].
     pub quantiles: Quantiles,
-    /// What came.
+    /// Observed count.
     pub truth: f64,
 }
 

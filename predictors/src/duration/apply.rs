@@ -14,21 +14,24 @@ use crate::error::Result;
 use crate::job::{Event, Prediction};
 use crate::timeline::{Kind, Timeline};
 
-/// What a predictor says of a trace.
+/// Predictions for a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Applied {
     /// A prediction a job, in order of submission.
     pub predictions: Vec<Prediction>,
-    /// When each is expected to end, milliseconds since the Unix epoch, whole seconds: its start plus the expected run, of a job that still runs given
-    /// how long it has run when the record ends; `None` for a job that is not known to have started.
+    /// Expected end of each job, milliseconds since the Unix epoch in whole seconds: its start plus
+    /// the expected run, given its age at the end of the record if it still runs; `None` for a job
+    /// that is not known to have started.
     pub expected_ends_ms: Vec<Option<i64>>,
     /// VC of each, for summaries.
     pub vcs: Vec<Option<String>>,
     /// GPUs of each.
     pub gpus: Vec<f64>,
+    /// Submission of each, milliseconds since the Unix epoch.
+    pub submits_ms: Vec<i64>,
     /// Jobs the predictor had learned from, which get no prediction.
     pub known: usize,
-    /// Of the predictions, those of jobs open since before the end of the training.
+    /// Number of predictions for jobs open since before the end of the training.
     pub open: usize,
     /// Events that were refused (of a job that comes twice, or is not known), which teach nothing.
     pub refused: usize,
@@ -97,6 +100,7 @@ pub fn apply(predictor: &mut Predictor, timeline: &Timeline) -> Result<Applied> 
         applied.predictions.push(prediction);
         applied.vcs.push(job.submission.vc.clone());
         applied.gpus.push(job.submission.gpus);
+        applied.submits_ms.push(job.submission.submit_ms);
     }
     Ok(applied)
 }

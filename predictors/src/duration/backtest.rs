@@ -43,12 +43,12 @@ use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 use tracecast_analytics::watch::Watch;
 
-/// How a model did.
+/// Scores of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ModelScore {
     /// Name.
     pub name: String,
-    /// On the jobs reported.
+    /// Score on the jobs reported.
     #[serde(flatten)]
     pub score: Score,
     /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on; the least of the simple
@@ -63,32 +63,32 @@ pub struct ModelScore {
     pub choice_coverage90: f64,
     /// Why it could not be chosen.
     pub refused: Option<Refusal>,
-    /// Of the jobs reported, those whose interval is wide because too few jobs had ended to calibrate it.
+    /// Reported jobs whose interval is wide because too few jobs had ended to calibrate it.
     pub short_history: usize,
     /// Share of the jobs reported that have a time limit and whose 90 % quantile is beyond it; `None` where none has one.
     pub p90_beyond_limit: Option<f64>,
-    /// On the jobs reported, by size.
+    /// Scores on the jobs reported, by size.
     pub by_size: Vec<Part>,
-    /// On the jobs reported, by what was known of their like.
+    /// Scores on the jobs reported, by the amount of history of jobs like them.
     pub by_history: Vec<Part>,
 }
 
 /// A score of some of the jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Part {
-    /// Which jobs.
+    /// Class of the jobs.
     pub class: String,
-    /// Their score.
+    /// Score on these jobs.
     #[serde(flatten)]
     pub score: Score,
 }
 
-/// What an ensemble is made of.
+/// A member of the ensemble and its weight.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Weight {
     /// Model.
     pub model: Model,
-    /// Its weight; they add up to 1.
+    /// Weight of the member; weights add up to 1.
     pub weight: f64,
 }
 
@@ -112,7 +112,7 @@ pub struct Backtest {
     pub chosen_on: Span,
     /// Jobs reported.
     pub reported: Span,
-    /// Of the jobs reported, those that never ran or never ended, and are not scored.
+    /// Reported jobs that never ran or never ended, which are not scored.
     pub unscored: usize,
     /// Fits made.
     pub fits: usize,
@@ -122,8 +122,8 @@ pub struct Backtest {
     pub chosen: String,
     /// The simple rule of least loss on the same jobs: of the models without a learner, the one to compare with.
     pub simple: String,
-    /// Whether the intervals of the model chosen are to be relied upon: they held on the jobs to choose on and on those reported, and the
-    /// record is not [too short](ENOUGH_DAYS).
+    /// Whether the intervals of the chosen model can be relied upon: they held on the jobs it was
+    /// chosen on and on those reported, and the record is not [too short](ENOUGH_DAYS).
     pub held: bool,
     /// Whether a model's intervals held on the jobs to choose on.
     pub held_when_chosen: bool,
@@ -131,7 +131,7 @@ pub struct Backtest {
     pub record_days: f64,
     /// Level of the quantile by which jobs are best ordered, chosen on the same jobs for the model chosen.
     pub ranked_at: f64,
-    /// What the ensemble is made of.
+    /// Members of the ensemble.
     pub ensemble: Vec<Weight>,
 }
 
@@ -151,11 +151,11 @@ pub(crate) fn record_days(rows: &[Row]) -> f64 {
 pub struct Tracks {
     /// The jobs.
     pub rows: Rows,
-    /// One a model, then the ensemble.
+    /// Track of each model, then of the ensemble.
     pub tracks: Vec<Track>,
     /// Fits made.
     pub fits: usize,
-    /// What the ensemble is made of.
+    /// Members of the ensemble.
     pub ensemble: Vec<Weight>,
 }
 
@@ -167,10 +167,10 @@ pub fn tracks(timeline: &Timeline, options: &BacktestOptions) -> Result<Tracks> 
     tracks_watched(timeline, options, &())
 }
 
-/// As [`tracks`], with somebody told how far it is.
+/// Predicts all jobs as [`tracks`] does, reporting progress to `watch`.
 ///
 /// # Errors
-/// As [`tracks`].
+/// Errors of [`tracks`].
 pub fn tracks_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Tracks> {
     let (rows, _) = play(timeline);
     let count = rows.rows.len();
@@ -210,7 +210,7 @@ pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, option
     Ok(track)
 }
 
-/// What one model says, not calibrated.
+/// Track of one model, not calibrated.
 pub(crate) fn said_by(
     model: Model,
     rows: &Rows,
@@ -220,10 +220,11 @@ pub(crate) fn said_by(
 ) -> Result<Track> {
     let mut said: Vec<Option<Said>> = vec![None; rows.rows.len()];
     put(&mut said, &predictions(model, rows, moments, options, watch)?);
-    Ok(Track::of(Some(model), said))
+    Ok(Track::new(Some(model), said))
 }
 
-/// What one model says of the rows that each fit serves, which are known to `rows`, as is what the fit learns from.
+/// Predictions of one model for the rows that each fit serves; `rows` must hold their features, and
+/// those of the rows each fit learns from.
 pub(crate) fn predictions(
     model: Model,
     rows: &Rows,
@@ -360,16 +361,17 @@ fn weigh(rows: &Rows, tracks: &[Track], first: usize, report: usize) -> (Option<
         .filter(|(_, weight)| **weight > 0)
         .map(|((model, _), weight)| Weight { model: *model, weight: f64::from(*weight) / 10.0 })
         .collect();
-    (Some(Track::of(None, said)), made_of)
+    (Some(Track::new(None, said)), made_of)
 }
 
 /// A model's scores where waits are drawn in place of assumed starts.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UnderDrawnWaits {
-    /// What was drawn.
+    /// Waits that were drawn.
     #[serde(flatten)]
     pub waits: DrawnWaits,
-    /// Of the best simple rule, and of the model chosen, or the best member of an ensemble that was.
+    /// Scores of the best simple rule, and of the chosen model, or of the best member of a chosen
+    /// ensemble.
     pub models: Vec<ModelScore>,
 }
 
@@ -380,20 +382,20 @@ const MOSTLY_ASSUMED: f64 = 0.1;
 /// where fewer than a tenth of the starts are assumed, or too few are recorded to draw from. Of an ensemble, the best of its members stands in.
 ///
 /// # Errors
-/// As [`tracks`].
+/// Errors of [`tracks`].
 pub fn under_drawn_waits(
     timeline: &Timeline,
     options: &BacktestOptions,
-    found: &Backtest,
+    result: &Backtest,
 ) -> Result<Option<UnderDrawnWaits>> {
     if (timeline.assumed_starts as f64) < MOSTLY_ASSUMED * timeline.jobs.len() as f64 {
         return Ok(None);
     }
     let Some((later, waits)) = timeline.with_drawn_waits(options.settings.trees.seed) else { return Ok(None) };
-    let most = found.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|member| member.model);
+    let most = result.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|member| member.model);
     let called = |name: &str| Model::ALL.into_iter().find(|model| model.name() == name);
-    let mut shown = vec![called(&found.simple).unwrap_or(Model::RunningMean)];
-    shown.extend(called(&found.chosen).or(most).filter(|model| !shown.contains(model)));
+    let mut shown = vec![called(&result.simple).unwrap_or(Model::RunningMean)];
+    shown.extend(called(&result.chosen).or(most).filter(|model| !shown.contains(model)));
     // All losses are shares of its.
     let mut models = shown.clone();
     models.extend((!shown.contains(&Model::RunningMean)).then_some(Model::RunningMean));
@@ -405,7 +407,7 @@ pub fn under_drawn_waits(
 /// Runs the back-test.
 ///
 /// # Errors
-/// As [`tracks`].
+/// Errors of [`tracks`].
 pub fn run(timeline: &Timeline, options: &BacktestOptions) -> Result<Backtest> {
     let tracks = tracks(timeline, options)?;
     summarise(&tracks, options)
@@ -415,8 +417,8 @@ pub fn run(timeline: &Timeline, options: &BacktestOptions) -> Result<Backtest> {
 ///
 /// # Errors
 /// If no job that is reported ever ended.
-pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> {
-    let rows = &found.rows.rows;
+pub fn summarise(result: &Tracks, options: &BacktestOptions) -> Result<Backtest> {
+    let rows = &result.rows.rows;
     let (first, report) = (position(options.choose_from, rows.len()), position(options.report_from, rows.len()));
     let known = |from: usize, to: usize| {
         (from..to).filter_map(|at| Some((at, rows.get(at)?.y?))).collect::<Vec<(usize, f64)>>()
@@ -435,10 +437,10 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
     let scored = |track: &Track, which: &[(usize, f64)]| -> Vec<Scored> {
         which.iter().filter_map(|(at, y)| track.scored(*at, *y)).collect()
     };
-    let base = found.tracks.iter().find(|track| track.model == Some(Model::RunningMean)).or(found.tracks.first());
+    let base = result.tracks.iter().find(|track| track.model == Some(Model::RunningMean)).or(result.tracks.first());
     let base = base.and_then(|track| score(&scored(track, &choice))).map(|score| score.pinball);
     let mut models = Vec::new();
-    for track in &found.tracks {
+    for track in &result.tracks {
         let nothing = || Error::TooFew("no job to report on ran and ended".to_owned());
         let reported_score = score(&scored(track, &reported)).ok_or_else(nothing)?;
         let chosen = score(&scored(track, &choice));
@@ -485,12 +487,12 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
     let fit = models.iter().filter(|model| model.refused.is_none());
     let best = fit.min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).map(|model| model.name.clone());
     let held_when_chosen = best.is_some();
-    let is_simple = |name: &str| found.tracks.iter().any(|track| track.name == name && track.is_simple());
+    let is_simple = |name: &str| result.tracks.iter().any(|track| track.name == name && track.is_simple());
     let simple = models.iter().filter(|model| is_simple(&model.name));
     let simple = simple.min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).or(models.first());
     let simple = simple.map_or_else(String::new, |model| model.name.clone());
     let chosen = best.unwrap_or_else(|| simple.clone());
-    let ranked = found.tracks.iter().find(|track| track.name == chosen);
+    let ranked = result.tracks.iter().find(|track| track.name == chosen);
     let ranked_at = ranked.map_or(order::USUAL, |track| ranked_at(rows, track, &choice));
     let later = models.iter().find(|model| model.name == chosen).map(|model| &model.score);
     let short = ranked.is_some_and(|track| track.mostly_short(&reported));
@@ -501,7 +503,7 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
         chosen_on: span(first, report),
         reported: span(report, rows.len()),
         unscored: rows.len() - report - reported.len(),
-        fits: found.fits,
+        fits: result.fits,
         models,
         chosen,
         simple,
@@ -509,7 +511,7 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
         held_when_chosen,
         record_days,
         ranked_at,
-        ensemble: found.ensemble.clone(),
+        ensemble: result.ensemble.clone(),
     })
 }
 

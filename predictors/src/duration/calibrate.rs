@@ -36,7 +36,7 @@ const UNSURE: f32 = 40.0;
 /// Jobs of one hour of submission that count, and hours remembered: what is submitted together runs alike, and tells as much as a few.
 const OF_AN_HOUR: u8 = 5;
 const HOURS: usize = 1000;
-/// How far beyond the longest run seen a level may lie, log.
+/// Farthest a level may lie beyond the longest run seen, log.
 const BEYOND: f32 = std::f32::consts::LN_2;
 /// Share of the scores' scale by which one job moves a level, each of two ways for its size and for all.
 pub const RATE: f64 = 0.005;
@@ -74,12 +74,12 @@ impl Spread {
     }
 }
 
-/// What a job is calibrated with.
+/// Class that a job is calibrated with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
-    /// By GPUs.
+    /// Class of its number of GPUs.
     pub size: SizeClass,
-    /// By what is known of its like.
+    /// Amount of history of jobs like it.
     pub history: History,
 }
 
@@ -115,10 +115,10 @@ impl Window {
     }
 }
 
-/// What a job is calibrated by.
+/// Facts of a job that its calibration depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// Its class.
+    /// Class of the job.
     pub class: Class,
     /// Code of its user.
     pub user: Option<u32>,
@@ -132,11 +132,12 @@ pub struct Calibrated {
     /// The distribution.
     #[serde(rename = "law")]
     pub distribution: Distribution,
-    /// Whether too few jobs have ended to calibrate it by: it is wide, and holds more than it says.
+    /// Whether too few jobs have ended to calibrate the prediction: its interval is wider than its
+    /// level says.
     pub short: bool,
 }
 
-/// How far levels have been moved, log seconds.
+/// Moves of the levels, log seconds.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Moves {
     /// Judged by what had been predicted for each job.
@@ -158,7 +159,7 @@ struct Watched {
     told_now: [bool; MOVED.len()],
 }
 
-/// How predictions are corrected.
+/// Corrects predictions by the runs seen since.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Calibrator {
     /// Share of the scores' scale by which one job moves a level.
@@ -168,7 +169,7 @@ pub struct Calibrator {
     classes: Vec<Window>,
     moves_all: Moves,
     moves: Vec<Moves>,
-    /// How far runs went beyond their limits: of each user, and of all.
+    /// Runs beyond their time limits, of each user and of all.
     overruns: Overruns,
     /// Log of the longest run, or age, seen.
     longest: f32,
@@ -180,7 +181,8 @@ pub struct Calibrator {
     told: u32,
     #[serde(with = "crate::feature::pairs")]
     watched: HashMap<u64, Watched>,
-    /// When a job that runs will have outlived one of [`MOVED`], by its distribution: milliseconds, job, place.
+    /// Times at which a running job will have outlived one of [`MOVED`], by its distribution:
+    /// milliseconds, job, index of the level.
     crossings: BTreeSet<(i64, u64, u8)>,
 }
 
@@ -255,10 +257,11 @@ impl Calibrator {
         if let Some(log_limit) = about.log_limit {
             self.overruns.cap(about.user, log_limit as f32, &mut knots);
         }
-        Calibrated { distribution: Distribution::of(knots), short: self.told < ENOUGH }
+        Calibrated { distribution: Distribution::new(knots), short: self.told < ENOUGH }
     }
 
-    /// How far a level so far from the middle is moved: as the levels of [`MOVED`] are, and in between in proportion.
+    /// Move of a level at distance `away` from the middle: that of the levels of [`MOVED`],
+    /// interpolated between them.
     fn moved(&self, about: &About, away: f32) -> f32 {
         let of_class = self.moves.get(about.class.size_at()).copied().unwrap_or_default();
         let at = |place: usize| {
@@ -282,7 +285,8 @@ impl Calibrator {
         (0.5 * (self.all.shift(MIDDLE, 0.9) - self.all.shift(MIDDLE, 0.1))).max(0.3)
     }
 
-    /// A job was submitted, for which `distribution` is predicted: from now on its start, age and end teach.
+    /// Watches a submitted job, for which `distribution` is predicted: from now on its start, age
+    /// and end teach.
     pub fn watch(&mut self, job: u64, about: About, spread: Spread, distribution: Distribution) {
         if spread.anchors().iter().all(|anchor| anchor.is_finite()) {
             let none = [false; MOVED.len()];
@@ -291,7 +295,7 @@ impl Calibrator {
         }
     }
 
-    /// A job that is watched started.
+    /// Records the start of a watched job.
     pub fn started(&mut self, job: u64, start_ms: i64) {
         let Some(watched) = self.watched.get_mut(&job).filter(|watched| watched.start_ms.is_none()) else { return };
         watched.start_ms = Some(start_ms);
@@ -346,7 +350,8 @@ impl Calibrator {
         }
     }
 
-    /// Whether a job of this hour is one of the few that count; `of` says of which count.
+    /// Counts a job of this hour, and returns whether it is among the first [`OF_AN_HOUR`]; `of`
+    /// selects the count.
     fn counts(&mut self, submit_ms: i64, of: fn(&mut (u8, u8)) -> &mut u8) -> bool {
         let hour = submit_ms.div_euclid(HOUR_MS);
         let count = of(self.hours.entry(hour).or_default());
@@ -395,7 +400,7 @@ impl Calibrator {
     }
 }
 
-/// By which distribution a job is said to be above or below a level.
+/// Distribution by which a job is said to be above or below a level.
 #[derive(Debug, Clone, Copy)]
 enum Judged {
     Said,
@@ -407,7 +412,7 @@ fn nominal(place: usize) -> Option<f64> {
     LEVELS.get(*MOVED.get(place)?).copied()
 }
 
-/// When a job that started then will have run for e^y seconds.
+/// Time at which a job started at `start_ms` will have run for e^y seconds, milliseconds.
 fn outlived_ms(start_ms: i64, y: f64) -> i64 {
     start_ms.saturating_add((y.min(30.0).exp() * 1000.0).ceil() as i64 + 1)
 }

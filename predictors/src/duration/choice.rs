@@ -1,4 +1,5 @@
-//! Which model of duration is used, from scores on earlier jobs, and which simple rule stands beside it.
+//! Choice of the model of duration from scores on earlier jobs, and of the simple rule shown beside
+//! it.
 //!
 //! A model may be chosen if its 80 and 90 % intervals held no less than they say, but for 5 points and what chance allows so few jobs, not for want of history alone, and if its
 //! losses at 50 and 90 % are not above the running mean's. Of those the one of least loss is used. If there is none it is the **best simple rule**: of the
@@ -18,13 +19,14 @@ use crate::score::{Pinball, Score, score};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// It is one number, and no interval.
+    /// The model predicts one number, and no interval.
     NoInterval,
-    /// Its 80 or 90 % interval held too few of the runs it was to be chosen on.
+    /// The 80 or 90 % interval held too few of the runs of the jobs to choose on.
     Coverage,
-    /// For most of the jobs it was to be chosen on its interval was wide, because too few had ended: that it held them says nothing.
+    /// The interval was wide for most of the jobs to choose on, because too few had ended: that it
+    /// held them says nothing.
     ShortHistory,
-    /// Its loss at 50 or 90 % was above the running mean's on the jobs it was to be chosen on.
+    /// The loss at 50 or 90 % was above the running mean's on the jobs to choose on.
     WorseThanRunningMean,
 }
 
@@ -39,10 +41,10 @@ pub(super) fn loss_over(losses: Pinball, base: Pinball) -> f64 {
     (losses.p10 / base.p10 + losses.p50 / base.p50 + losses.p90 / base.p90) / 3.0
 }
 
-/// How a track did on the jobs that a model is chosen on.
+/// Scores of a track on the jobs that a model is chosen on.
 #[derive(Debug, Clone)]
 pub(crate) struct Judged {
-    /// Which model.
+    /// Model of the track.
     pub(crate) model: Model,
     /// Level by which its predictions order jobs best.
     pub(crate) ranked_at: f64,
@@ -53,8 +55,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Of a calibrated track, on its jobs from `from` on; `None` if none of them ran and ended.
-    pub(crate) fn of(rows: &Rows, track: &Track, from: usize) -> Option<Self> {
+    /// Judges a calibrated track on its jobs from `from` on; `None` if none of them ran and ended.
+    pub(crate) fn new(rows: &Rows, track: &Track, from: usize) -> Option<Self> {
         let ended = |at: usize| Some((at, rows.rows.get(at)?.y?));
         let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(ended).collect();
         let scored = |which: &[(usize, f64)]| {
@@ -70,12 +72,12 @@ impl Judged {
     }
 }
 
-/// Which of some models is to be used.
+/// The preferred model among candidates.
 #[derive(Debug, Clone)]
 pub(crate) struct Preferred {
     /// The model.
     pub(crate) judged: Judged,
-    /// Whether its intervals held on these jobs, on the later half of them alone, too.
+    /// Whether its intervals held on these jobs, and on the later half of them alone.
     pub(crate) held: bool,
     /// The simple rule of least loss, and the loss of the model over that rule's.
     pub(crate) beside: Option<(Model, f64)>,
@@ -109,7 +111,7 @@ pub(super) fn ranked_at(rows: &[Row], track: &Track, which: &[(usize, f64)]) -> 
     order::best_level(&which.iter().filter_map(job).collect::<Vec<_>>())
 }
 
-/// Whether the 80 and 90 % intervals of this score held what they say, but for 5 points and chance.
+/// Whether the 80 and 90 % intervals of a score reached their coverage, within 5 points and chance.
 pub(super) fn holds(score: &Score) -> bool {
     let far = |coverage: f64, nominal: f64| {
         let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / score.jobs.max(1) as f64).sqrt();

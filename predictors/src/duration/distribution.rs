@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Levels of the knots.
 pub const LEVELS: [f64; 13] = [0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99];
-/// Where in [`LEVELS`] 5, 10, 50, 90 and 95 % are.
+/// Indices of 5, 10, 50, 90 and 95 % in [`LEVELS`].
 pub const SCORED_AT: [usize; 5] = [1, 2, 6, 10, 11];
 
 /// A predictive distribution of a run.
@@ -27,7 +27,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The distribution with these knots, put in order where they cross.
-    pub fn of(mut knots: [f32; LEVELS.len()]) -> Self {
+    pub fn new(mut knots: [f32; LEVELS.len()]) -> Self {
         knots.sort_unstable_by(f32::total_cmp);
         Self { knots }
     }
@@ -100,10 +100,10 @@ impl Distribution {
         let y = age_s.max(1e-9).ln();
         if gone >= 0.99 {
             // Nothing is known out there; with a tail of t⁻¹, the median of what is left is the age.
-            return Self::of(LEVELS.map(|level| (y - (1.0 - level).ln()) as f32));
+            return Self::new(LEVELS.map(|level| (y - (1.0 - level).ln()) as f32));
         }
         let knot = |level: f64| self.log_quantile(gone + (1.0 - gone) * level).max(y) as f32;
-        Self::of(LEVELS.map(knot))
+        Self::new(LEVELS.map(knot))
     }
 
     /// Gittins index of a job of this age, per second: the largest chance to end per second of expected run, over the knots as horizons.
@@ -171,7 +171,7 @@ mod tests {
 
     /// 100 s up to level ½, 1,000 s from 0.6 on.
     fn two() -> Distribution {
-        Distribution::of(LEVELS.map(|level| if level <= 0.5 { 100f32.ln() } else { 1000f32.ln() }))
+        Distribution::new(LEVELS.map(|level| if level <= 0.5 { 100f32.ln() } else { 1000f32.ln() }))
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_mixture_has_a_quantile_of_its_own() {
-        let always = |seconds: f64| Distribution::of([seconds.ln() as f32; LEVELS.len()]);
+        let always = |seconds: f64| Distribution::new([seconds.ln() as f32; LEVELS.len()]);
         let at = |distributions: &[(f64, Distribution)], level: f64| {
             mixture_quantile_s(distributions, level).unwrap_or(f64::NAN)
         };
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn chances_are_a_distribution() {
-        let distribution = Distribution::of(LEVELS.map(|level| (level * 10.0) as f32));
+        let distribution = Distribution::new(LEVELS.map(|level| (level * 10.0) as f32));
         let mut before = 0.0;
         for step in 0..200 {
             let at = distribution.ends_within((f64::from(step) / 10.0 - 2.0).exp());

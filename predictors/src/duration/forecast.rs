@@ -102,22 +102,23 @@ impl Model {
         matches!(self, Self::Limit | Self::LimitShare)
     }
 
-    /// Whether it is quoted as it stands: its quantiles are one number, and no interval.
+    /// Whether the model is quoted unchanged: all its quantiles are one number, and it states no
+    /// interval.
     pub fn is_quote(self) -> bool {
         self == Self::Limit
     }
 
-    /// Whether it looks at time limits: its distributions are capped by them.
+    /// Whether the model uses time limits: they cap its distributions.
     pub fn knows_limits(self) -> bool {
         !matches!(self, Self::RunningMean | Self::WeightedMean | Self::ShrunkMean | Self::RecentMedian | Self::Qssf)
     }
 
-    /// Whether a learner is fitted, which takes time; others are read off the past.
+    /// Whether a learner is fitted, which takes time; other models are read off the past.
     pub fn learns(self) -> bool {
         of_past(self).is_none()
     }
 
-    /// Whether it is a rule that anybody could quote beside a model: no learner is fitted, and it states intervals.
+    /// Whether the model is a simple rule: no learner is fitted, and it states intervals.
     pub fn is_simple(self) -> bool {
         !self.learns() && !self.is_quote()
     }
@@ -127,10 +128,10 @@ impl Model {
     }
 }
 
-/// How models are fitted.
+/// Settings that models are fitted with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// How trees are grown.
+    /// Settings that trees are grown with.
     pub trees: Trees,
     /// Rows learned from at most, the last submitted.
     pub most_rows: usize,
@@ -147,16 +148,18 @@ impl Default for Settings {
 pub struct Quartet {
     /// Features used, by number.
     pub columns: Vec<u32>,
-    /// What tells the four, in the order of [`OUTPUTS`].
+    /// Trees that predict the four outputs, in the order of [`OUTPUTS`].
     pub trees: FittedTrees,
 }
 
-/// What the trees tell of a log run: the mean, the median and the 90 % quantile by one structure, the 10 % quantile by another. What parts short runs from
-/// the rest (failed at once, or not) hardly parts the long ones: in one structure with the others its loss was 1 to 2 % higher on the earlier parts of three of
-/// four logs and 1 % lower on the fourth. A structure each gained nothing more.
+/// Outputs of the trees, for a log run: the mean, the median and the 90 % quantile from one
+/// structure, the 10 % quantile from another. The splits that separate short runs (failed at once,
+/// or not) hardly separate long ones: in one structure with the others, the loss of the 10 %
+/// quantile was 1 to 2 % higher on the earlier parts of three of four logs and 1 % lower on the
+/// fourth. Four structures gained nothing more.
 pub const OUTPUTS: [&[Target]; 2] =
     [&[Target::Mean, Target::Quantile(0.5), Target::Quantile(0.9)], &[Target::Quantile(0.1)]];
-/// What these are called, in their order.
+/// Names of the outputs, in the order of [`OUTPUTS`].
 pub const OUTPUT_NAMES: [&str; 4] = ["mean", "p50", "p90", "p10"];
 
 #[derive(Debug)]
@@ -183,12 +186,12 @@ pub struct Fitted {
     residuals: [f64; LEVELS.len()],
 }
 
-/// What a model says of one job, on the log scale.
+/// A model's prediction for one job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Said {
     /// The one number.
     pub point: f64,
-    /// Its quantiles.
+    /// Quantiles of the prediction.
     pub spread: Spread,
     /// Quantiles at [`LEVELS`], for models that are not calibrated further.
     pub quantiles: [f64; LEVELS.len()],
@@ -197,7 +200,7 @@ pub struct Said {
 /// A model that looks at the past alone, fitted: what [`Past`] says, and how far runs fell from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Plain {
-    /// Which one.
+    /// The rule.
     pub model: Model,
     fallback: f64,
     shift: f64,
@@ -205,7 +208,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// What it says of a job with this past.
+    /// Prediction for a job with this past.
     pub fn say(&self, past: &Past) -> Said {
         let point = of_past(self.model).and_then(|of| of(past)).unwrap_or(self.fallback) + self.shift;
         around(point, &self.residuals)
@@ -219,7 +222,7 @@ fn around(point: f64, residuals: &[f64; LEVELS.len()]) -> Said {
     Said { point, spread: Spread::of(low as f32, middle as f32, high as f32), quantiles }
 }
 
-/// What a model that looks at the past alone takes from it.
+/// Function that reads the point of `model` from a job's past; `None` if a learner is fitted.
 fn of_past(model: Model) -> Option<fn(&Past) -> Option<f64>> {
     Some(match model {
         Model::RunningMean => |past| past.running_mean,
@@ -361,7 +364,7 @@ pub(super) fn said(trees: &FittedTrees, rows: &Matrix) -> Vec<(f64, Spread)> {
     trees.say(rows).as_chunks().0.iter().map(|four| point_and_spread(*four)).collect()
 }
 
-/// Of one row's outputs, in the order of [`OUTPUTS`].
+/// Point and spread from the outputs of one row, in the order of [`OUTPUTS`].
 fn point_and_spread([mean, middle, high, low]: [f32; OUTPUT_NAMES.len()]) -> (f64, Spread) {
     (f64::from(mean), Spread::of(low, middle, high))
 }
@@ -415,7 +418,7 @@ impl Fitted {
         }
     }
 
-    /// What the model says of rows.
+    /// Predicts the rows `which`.
     ///
     /// # Errors
     /// If the learner refuses them.

@@ -1,4 +1,5 @@
-//! How long a job will run: the rows to learn from, the models, their calibration and the distribution that comes out.
+//! Prediction of job durations: the rows to learn from, the models, their calibration and the
+//! resulting distribution.
 
 pub mod apply;
 pub mod backtest;

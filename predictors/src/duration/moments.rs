@@ -1,7 +1,8 @@
-//! When models of duration are fitted again, and which jobs each fit predicts.
+//! Times at which models of duration are fitted again, and the jobs each fit predicts.
 //!
-//! As often as is asked for, but more often in a short log, and no more often than the jobs are worth. O(jobs log jobs). Worked example: 3,000 jobs spread over twenty years, of which
-//! the last 2,400 are predicted, have 120 fits and not 835 that are a week apart.
+//! Fits are as frequent as is asked for, but more frequent in a short log, and no more frequent
+//! than the jobs are worth. O(jobs log jobs). Worked example: 3,000 jobs spread over twenty years,
+//! of which the last 2,400 are predicted, have 120 fits and not 835 that are a week apart.
 
 use std::ops::Range;
 
@@ -19,15 +20,15 @@ pub(super) const CALIBRATE_FROM: f64 = 0.7;
 
 /// Jobs before `choose_from` that calibration is to learn from, if the log has them.
 const TEACHING: usize = 10_000;
-/// No model predicts before this share of the jobs.
+/// Least share of the jobs before any model predicts.
 const PREDICT_FROM_LEAST: f64 = 0.2;
 /// Fits between the first prediction and the last job, at least: what a short log would not have at one a week.
 const LEAST_FITS: i64 = 8;
 /// Shortest time between fits of a short log, milliseconds.
 const SHORTEST_STEP_MS: i64 = 6 * HOUR_MS;
 
-/// From which job on models predict: earlier than `predict_from` where few jobs lie between it and `choose_from`, as calibration learns from
-/// the jobs predicted alone.
+/// First job that models predict: earlier than `predict_from` where few jobs lie between it and
+/// `choose_from`, as calibration learns from the predicted jobs alone.
 pub(super) fn first_predicted(rows: &Rows, options: &BacktestOptions) -> usize {
     let count = rows.rows.len();
     let usual = position(options.predict_from, count);
@@ -57,7 +58,7 @@ pub(super) fn step_between(rows: &[Row], serves: Range<usize>, options: &Backtes
     (span_ms / LEAST_FITS).max(SHORTEST_STEP_MS).min(options.refit_days.max(1) * DAY_MS).max(served_ms / most)
 }
 
-/// When each job was submitted, milliseconds.
+/// Submission times of the jobs, milliseconds.
 pub(super) fn submissions(rows: &[Row]) -> Vec<i64> {
     rows.iter().map(|row| row.submit_ms).collect()
 }
@@ -80,7 +81,7 @@ pub(crate) fn moments_between(rows: &[Row], (from_ms, to_ms): (i64, i64), option
 /// CPU-seconds of a fit and the predictions up to the next, for a thousand jobs learned from, about.
 const FIT_S: f64 = 0.08;
 
-/// What a back-test takes, or a training if `training`, in words, for people who wait.
+/// Estimated work of a back-test, or of a training if `training`, in words.
 pub fn work(timeline: &Timeline, options: &BacktestOptions, training: bool) -> String {
     let rows = Rows { rows: skeleton(timeline), ..Rows::default() };
     let count = rows.rows.len();

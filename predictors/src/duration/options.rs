@@ -1,11 +1,11 @@
-//! What a back-test of durations is of: its models, its parts and how often it fits.
+//! Options of a back-test of durations: its models, its parts and the times of its fits.
 //!
 //! Worked example: of 1,000 jobs, by default models predict from the 501st, are chosen from the 601st and reported from the 801st.
 
 use super::calibrate::RATE;
 use super::forecast::{Model, Settings};
 
-/// What is back-tested, and where.
+/// Models and parts of a back-test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BacktestOptions {
     /// Share of jobs after which models predict: those up to `choose_from` only teach the calibration.
@@ -18,7 +18,7 @@ pub struct BacktestOptions {
     pub refit_days: i64,
     /// Models, each once; those that need time limits are left out where no job has one.
     pub models: Vec<Model>,
-    /// How they are fitted.
+    /// Settings the models are fitted with.
     pub settings: Settings,
     /// Share of the scores' scale by which one job moves a calibrated level (see [`Calibrator::new`](super::calibrate::Calibrator::new)).
     pub adapt: f64,

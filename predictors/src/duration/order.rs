@@ -1,4 +1,4 @@
-//! By which quantile of its predicted distribution a job is best put in the queue.
+//! Choice of the quantile of predicted distributions that orders the queue best.
 //!
 //! Of two jobs that wait at once, the one served first makes the other wait for its work (run × GPUs), so the better order has the smaller work first
 //! (Smith's rule). The **loss** of a key is, over the pairs of jobs within runs of 64 submissions, what the worse orders cost beyond the better ones, as a
@@ -30,7 +30,7 @@ pub struct Ordered {
     pub distribution: Distribution,
     /// Log of its run.
     pub y: f64,
-    /// Its GPUs, or what else its size is counted in.
+    /// GPUs of the job, or another measure of its size.
     pub gpus: f64,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use crate::duration::distribution::LEVELS;
 
     fn always(seconds: f64, high: f64) -> Distribution {
-        Distribution::of(LEVELS.map(|level| if level <= 0.5 { seconds.ln() as f32 } else { high.ln() as f32 }))
+        Distribution::new(LEVELS.map(|level| if level <= 0.5 { seconds.ln() as f32 } else { high.ln() as f32 }))
     }
 
     #[test]

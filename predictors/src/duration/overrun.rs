@@ -1,4 +1,4 @@
-//! How far runs go beyond their time limits: what caps a predicted distribution.
+//! Runs beyond their time limits, which cap a predicted distribution.
 //!
 //! Sites kill jobs at their limits, some at once, some after a grace, some not at all, and some users' jobs take long to die. So the excess
 //! log(run / limit) of the last 500 jobs is remembered for each user and for all. The cap of level a is limit × e to the a quantile of the excess
@@ -30,7 +30,7 @@ pub(crate) struct Overruns {
 }
 
 impl Overruns {
-    /// A job ended so far beyond its limit, log; less than 0 within it.
+    /// Learns from a job that ended so far beyond its limit, log; less than 0 within it.
     pub(crate) fn learn(&mut self, user: Option<u32>, excess: f32) {
         if !excess.is_finite() {
             return;

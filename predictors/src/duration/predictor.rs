@@ -5,7 +5,8 @@
 //! not hold, they were worse than the running mean, or a simple rule that passes has less loss, that one is used. If none passes, if the intervals did not hold on the later half of these jobs,
 //! or if the record has jobs of fewer than ten days, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
-//! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
+//! Worked example: trained on 1,000 jobs, `model predict duration` for a job of a user with ten
+//! like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
 
 mod file;
@@ -38,7 +39,7 @@ const MOST_OPEN: usize = 200_000;
 
 /// Times below this many milliseconds (1973) are likely seconds.
 const SECONDS_BELOW: i64 = 100_000_000_000;
-/// What a predictor was trained on.
+/// Record that a predictor was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trained {
     /// Jobs that had ended.
@@ -50,13 +51,14 @@ pub struct Trained {
     /// GPUs of the cluster, if its record says.
     #[serde(default)]
     pub cluster_gpus: Option<f64>,
-    /// How the trees were grown.
+    /// Settings the trees were grown with.
     pub settings: Settings,
     /// The model whose intervals held and which was no worse than the running mean on the last part of the jobs, before it was fitted to all; the best
     /// simple rule if there was none.
     #[serde(default = "trees")]
     pub model: Model,
-    /// Whether there was one, its intervals held on the later half of these jobs, too, and the record is long enough to trust them.
+    /// Whether such a model was found, its intervals held on the later half of these jobs, too, and
+    /// the record is long enough to trust them.
     #[serde(default)]
     pub held: bool,
     /// The simple rule of least loss on these jobs, and the loss of the model over that rule's.
@@ -70,7 +72,7 @@ pub struct Trained {
     pub ranked_at: f64,
 }
 
-/// What files of the first version hold.
+/// Default model, for files of the first version.
 fn trees() -> Model {
     Model::Boosted
 }
@@ -83,7 +85,7 @@ struct Open {
     about: About,
     past: Past,
     said: Option<(Spread, Distribution)>,
-    /// Its features, to learn from once it ends.
+    /// Features of the job, learned from once it ends.
     #[serde(with = "bits")]
     row: Vec<f32>,
 }
@@ -122,7 +124,7 @@ struct State {
     calibrator: Calibrator,
     #[serde(with = "crate::feature::pairs")]
     open: HashMap<String, Open>,
-    /// In a section of their own.
+    /// Ended jobs to learn from; stored in a section of the file of their own.
     #[serde(skip)]
     kept: VecDeque<Kept>,
     ended_since: u64,
@@ -137,12 +139,12 @@ pub struct Predictor {
     trees: FittedTrees,
 }
 
-/// What is said of a job.
+/// Prediction for a job.
 #[derive(Debug, Clone, Copy)]
 pub struct Foretold {
     /// Mean log run.
     pub point: f64,
-    /// What the model gave.
+    /// Quantiles the model predicted.
     pub spread: Spread,
     /// The calibrated distribution.
     pub distribution: Distribution,
@@ -167,10 +169,10 @@ impl Predictor {
         Self::train_watched(timeline, options, &())
     }
 
-    /// As [`Predictor::train`], with somebody told how far it is.
+    /// Trains a predictor as [`Predictor::train`] does, reporting progress to `watch`.
     ///
     /// # Errors
-    /// As [`Predictor::train`].
+    /// Errors of [`Predictor::train`].
     pub fn train_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Self> {
         // The last fit, of all that ended.
         watch.more(1);
@@ -219,9 +221,9 @@ impl Predictor {
     fn say_open(&mut self) -> Result<()> {
         let mut ids: Vec<String> = self.state.open.keys().cloned().collect();
         ids.sort_unstable();
-        let asked: Vec<Submission> =
+        let request: Vec<Submission> =
             ids.iter().map(|id| Submission { job_id: id.clone(), ..Submission::default() }).collect();
-        for (id, foretold) in ids.iter().zip(self.distributions(&asked, None)?) {
+        for (id, foretold) in ids.iter().zip(self.distributions(&request, None)?) {
             let Some(open) = self.state.open.get_mut(id) else { continue };
             open.said = Some((foretold.spread, foretold.distribution));
             let (number, about) = (open.number, open.about);
@@ -238,7 +240,7 @@ impl Predictor {
         self.state.last_ms
     }
 
-    /// What it was trained on.
+    /// Record that the predictor was trained on.
     pub fn trained(&self) -> &Trained {
         &self.state.trained
     }
@@ -265,7 +267,7 @@ impl Predictor {
         gains.into_iter().map(|(feature, gain)| (name(feature), gain / all.max(f64::MIN_POSITIVE))).collect()
     }
 
-    /// What is predicted of jobs, as of `now_ms`, or of the submission of each.
+    /// Predicts jobs as of `now_ms`, or as of the submission of each.
     ///
     /// # Errors
     /// If the learner refuses the features.
@@ -277,7 +279,7 @@ impl Predictor {
             .collect())
     }
 
-    /// The prediction that a distribution of this predictor makes.
+    /// Prediction made from a distribution of this predictor.
     pub(crate) fn prediction(&self, job: &Submission, distribution: &Distribution, short: bool) -> Prediction {
         Prediction {
             job_id: job.job_id.clone(),
@@ -297,27 +299,29 @@ impl Predictor {
         self.state.store.known().limit && self.state.plain.is_none_or(|plain| plain.model.knows_limits())
     }
 
-    /// What the calibration knows a job by.
+    /// Facts of the job that its calibration depends on.
     fn about(&self, store: &Store, job: &Submission) -> About {
-        let class = Class { size: SizeClass::of(job.gpus), history: store.history(job) };
+        let class = Class { size: SizeClass::new(job.gpus), history: store.history(job) };
         let user = job.user.as_ref().and_then(|user| self.state.users.get(user).copied());
         About { class, user, log_limit: log_limit(job).filter(|_| self.capped()) }
     }
 
-    /// What is said of jobs.
+    /// Distributions predicted for jobs.
     ///
     /// # Errors
-    /// As [`Predictor::predict`].
+    /// Errors of [`Predictor::predict`].
     pub fn distributions(&self, jobs: &[Submission], now_ms: Option<i64>) -> Result<Vec<Foretold>> {
         Ok(self.laws_from(&self.state.store, jobs, now_ms))
     }
 
-    /// What is said of jobs as `timeline` stood when its last job was submitted. A record that goes on until the last job has ended shows a cluster at rest
-    /// in the end, which is no moment at which jobs are submitted: whoever has many jobs running looks like somebody who has none. Where `timeline` is not
-    /// what the predictor was trained on, or it has learned since, it is as of the last event.
+    /// Distributions for jobs as of the last submission in `timeline`. A record that goes on until
+    /// the last job has ended shows a cluster at rest in the end, which is no moment at which jobs
+    /// are submitted: whoever has many jobs running looks like somebody who has none. Where
+    /// `timeline` is not what the predictor was trained on, or it has learned since, it is as of
+    /// the last event.
     ///
     /// # Errors
-    /// As [`Predictor::predict`].
+    /// Errors of [`Predictor::predict`].
     pub(crate) fn laws_as_last_submitted(&self, timeline: &Timeline, jobs: &[Submission]) -> Result<Vec<Foretold>> {
         let state = &self.state;
         let submits = || timeline.jobs.iter().map(|job| job.submission.submit_ms);
@@ -381,7 +385,8 @@ impl Predictor {
         Some(open.said?.1.given_age(now_ms.saturating_sub(start).max(0) as f64 / 1000.0))
     }
 
-    /// From now on what it remembers of users, names and groups is bounded ([`Store::bound`]); of open jobs it always is.
+    /// Bounds what the predictor remembers of users, names and groups from now on
+    /// ([`Store::bound`]); of open jobs it always is.
     pub fn bound(&mut self) {
         self.state.store.bound();
     }
@@ -493,7 +498,7 @@ impl Predictor {
         Ok(())
     }
 
-    /// What is needed to train again, to be run on another thread.
+    /// Returns a closure that trains the predictor again, to be run on another thread.
     pub fn trainer(&self) -> impl FnOnce() -> Result<Retrained> + Send + use<> {
         let kept: Vec<Kept> = self.state.kept.iter().cloned().collect();
         let width = self.state.store.width();

@@ -13,14 +13,14 @@ use crate::feature::{History, Past, Store, log_run};
 use crate::matrix::Matrix;
 use crate::timeline::{Job, Kind, Moment, Timeline};
 
-/// What a row is beside its features.
+/// A row without its features.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// When the job was submitted, milliseconds.
+    /// Submission of the job, milliseconds.
     pub submit_ms: i64,
-    /// When it started.
+    /// Start of the job, milliseconds.
     pub start_ms: Option<i64>,
-    /// When it ended.
+    /// End of the job, milliseconds.
     pub end_ms: Option<i64>,
     /// Log of its run; `None` if it never ran or never ended.
     pub y: Option<f64>,
@@ -30,12 +30,12 @@ pub struct Row {
     pub class: Class,
     /// Code of its user; `None` if unknown.
     pub user: Option<u32>,
-    /// What the past said.
+    /// Summary of earlier jobs at submission.
     pub past: Past,
 }
 
 impl Row {
-    /// What the job is calibrated by.
+    /// Facts of the job that its calibration depends on.
     pub fn about(&self) -> About {
         About { class: self.class, user: self.user, log_limit: self.past.log_limit }
     }
@@ -75,7 +75,8 @@ pub(crate) struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    /// Nothing is played yet; features will be held from row `held_from` on, of so many rows at a time.
+    /// New play of a timeline, with nothing played yet; features will be held from row `held_from`
+    /// on, of so many rows at a time.
     pub(crate) fn new(timeline: &'a Timeline, held_from: usize, room: usize) -> Self {
         let store = Store::new(timeline.known);
         let features = Matrix::from_row(held_from, store.width(), room);
@@ -163,7 +164,7 @@ pub(crate) fn skeleton(timeline: &Timeline) -> Vec<Row> {
         end_ms: job.end_ms,
         y: job.run_s.map(log_run),
         gpus: job.submission.gpus,
-        class: Class { size: SizeClass::of(job.submission.gpus), history: History::None },
+        class: Class { size: SizeClass::new(job.submission.gpus), history: History::None },
         user: None,
         past: Past::default(),
     };
@@ -202,20 +203,20 @@ impl Codes {
     }
 }
 
-/// What may be learned from at a time.
+/// Rows to learn from at one time.
 #[derive(Debug, Clone, Default)]
 pub struct Lesson {
     /// Rows, in order of submission.
     pub rows: Vec<u32>,
-    /// Their labels: log of the run, or of the age where it still ran.
+    /// Labels of the rows: log of the run, or of the age where the job still ran.
     pub labels: Vec<f32>,
     /// Whether each still ran.
     pub censored: Vec<bool>,
 }
 
 impl Rows {
-    /// What was known at `now_ms`: jobs submitted before it that had ended by then, at most the `most` last submitted; with `running`, those
-    /// that had started, too.
+    /// Rows known at `now_ms`: jobs submitted before it that had ended by then, at most the `most`
+    /// last submitted; with `running`, also those that had started.
     pub fn lesson(&self, now_ms: i64, running: bool, most: usize) -> Lesson {
         let mut lesson = Lesson::default();
         let before = self.rows.partition_point(|row| row.submit_ms < now_ms);

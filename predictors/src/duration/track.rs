@@ -1,4 +1,4 @@
-//! What one model would have said of each job of a back-test.
+//! Predictions of one model for each job of a back-test.
 //!
 //! Worked example: a track of 1,000 jobs whose model was fitted first after 500 says nothing of the first 500.
 
@@ -6,12 +6,12 @@ use super::distribution::Distribution;
 use super::forecast::{Model, Said};
 use crate::score::Scored;
 
-/// What a model would have said of each job, on the log scale; `None` before its first fit.
+/// Predictions of a model for each job, on the log scale; `None` before its first fit.
 #[derive(Debug, Clone)]
 pub struct Track {
     /// Name.
     pub name: String,
-    /// Which model; `None` of the ensemble.
+    /// Model; `None` for the ensemble.
     pub model: Option<Model>,
     /// Point and spread, a job each.
     pub said: Vec<Option<Said>>,
@@ -22,18 +22,18 @@ pub struct Track {
 }
 
 impl Track {
-    pub(crate) fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
+    pub(crate) fn new(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
         let name = model.map_or("ensemble", Model::name).to_owned();
         let (distributions, short) = (vec![None; said.len()], vec![false; said.len()]);
         Self { name, model, said, distributions, short }
     }
 
-    /// Whether it is one of those whose whole distribution is used, and not a baseline.
+    /// Whether the model's whole distribution is used, unlike a baseline's.
     pub fn is_learned(&self) -> bool {
         matches!(self.model, None | Some(Model::Boosted))
     }
 
-    /// Whether it is a rule for which no learner is fitted, and states intervals.
+    /// Whether the track is of a rule that states intervals without a fitted learner.
     pub fn is_simple(&self) -> bool {
         self.model.is_some_and(Model::is_simple)
     }

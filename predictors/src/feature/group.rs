@@ -1,4 +1,4 @@
-//! What is remembered of the jobs of one group (a user, a VC with a size, …), and the features it gives at a moment.
+//! Memory of the jobs of one group (a user, a VC with a size, …), and its features at a moment.
 //!
 //! `y` is the natural log of the run in seconds, at least one. Of jobs that ended: moving averages by count (weights ½, ¹⁄₅, ¹⁄₂₀, ¹⁄₁₀₀)
 //! and by age (1 h, 6 h, 24 h), the last ones, quantiles of the last 30. Of jobs that have not: how many, and their ages, which bound their
@@ -113,7 +113,7 @@ impl Submitted {
     }
 }
 
-/// What is remembered of a group.
+/// Memory of the jobs of a group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Group {
     /// Jobs that ended.
@@ -140,7 +140,7 @@ fn log_since(now_ms: i64, then_ms: i64) -> f32 {
 }
 
 impl Group {
-    /// A job was submitted.
+    /// Records the submission of a job.
     pub(crate) fn submit(&mut self, job: u64, submit_ms: i64) {
         if self.submitted.len() == SUBMITTED {
             self.submitted.pop_front();
@@ -163,7 +163,8 @@ impl Group {
         }
     }
 
-    /// A job ended after a run of log length `y`; without one it never ran, and only leaves.
+    /// Records the end of a job after a run of log length `y`; without one it never ran, and only
+    /// leaves.
     pub(crate) fn end(&mut self, job: u64, end_ms: i64, y: Option<f64>, failed: bool) {
         if let Some(start) = self.open.remove(&job)
             && start.is_none()
@@ -288,7 +289,7 @@ impl Group {
         at.map_or(f32::NAN, |ended| ended.y)
     }
 
-    /// How many jobs are open, and the ages of the 30 submitted last (of one that waits, 0).
+    /// Number of open jobs, and ages of the 30 submitted last (0 for a waiting job).
     fn ages(&self, now_ms: i64, put: &mut impl FnMut(f32)) {
         put(self.open.len() as f32);
         let of = |start: &Option<i64>| start.map_or(0.0, |start| log_since(now_ms, start));
@@ -302,7 +303,8 @@ impl Group {
         put(ages.get(4.min(ages.len().saturating_sub(1))).copied().unwrap_or(f32::NAN));
     }
 
-    /// Of the last 20 submissions that ran or run: share ended, exponential estimate, and quartiles by Kaplan and Meier.
+    /// Features of the last 20 submissions that ran or run: share ended, exponential estimate, and
+    /// Kaplan–Meier quartiles.
     fn survival(&self, now_ms: i64, put: &mut impl FnMut(f32)) {
         let mut seen: Vec<(f32, bool)> = self
             .submitted

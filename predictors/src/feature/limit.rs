@@ -1,4 +1,4 @@
-//! How much of their time limits jobs use: what a job's own limit, which is known when it is submitted, says of its run.
+//! Use of time limits: what a job's limit, known at submission, says of its run.
 //!
 //! Of the jobs of a user, and of all jobs, the last 50 shares log(run / limit) are remembered. The features of a submission with a limit are what
 //! such shares make of its own limit: log limit + the 10, 50 and 90 % quantiles of the shares, and the part of the jobs that ran to the limit.
@@ -12,7 +12,7 @@ use tracecast_analytics::stats::rank;
 
 /// Shares remembered.
 const REMEMBERED: usize = 50;
-/// A run of at least this share of its limit ran to the limit, log.
+/// Least share of its limit at which a run counts as one to the limit, log.
 const TO_THE_LIMIT: f32 = -0.02;
 
 /// Features in order, named.
@@ -23,7 +23,7 @@ pub(crate) const COLUMNS: [&str; 4] = ["low", "middle", "high", "reached"];
 pub(crate) struct Shares(VecDeque<f32>);
 
 impl Shares {
-    /// A job with this limit ended; both as logs of seconds.
+    /// Learns from an ended job with this limit; both as logs of seconds.
     pub(crate) fn learn(&mut self, y: f64, log_limit: f64) {
         if self.0.len() == REMEMBERED {
             self.0.pop_front();

@@ -30,7 +30,7 @@ use phase::Phase;
 
 /// Names remembered a user.
 const NAMES: usize = 64;
-/// What a store keeps at most where it is bounded ([`Store::bound`]).
+/// Limits on what a bounded store keeps ([`Store::bound`]).
 #[derive(Debug, Clone, Copy)]
 struct Most {
     /// Groups, and phases.
@@ -50,12 +50,12 @@ const OWN: [&str; 7] = ["gpus", "cpus", "log_limit", "hour", "weekday", "name_li
 /// Jobs by whose weight a group's mean is pulled towards that of the wider group.
 const SHRINK: f64 = 10.0;
 
-/// What the past says of a submission without any model; `None` where no job has ended yet.
+/// Summary of earlier jobs for a submission, without any model; `None` where no job has ended yet.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Past {
     /// Mean log run of all ended jobs of its VC and size (of its VC, of all, where there is none).
     pub running_mean: Option<f64>,
-    /// The same with each job weighing ¹⁹⁄₂₀ of the next.
+    /// Mean log run of these jobs, each weighing ¹⁹⁄₂₀ of the next.
     pub weighted_mean: Option<f64>,
     /// Mean log run by user, name, size and VC, each shrunk towards the wider group.
     pub shrunk_mean: Option<f64>,
@@ -67,7 +67,7 @@ pub struct Past {
     pub log_limit: Option<f64>,
 }
 
-/// What jobs are grouped by.
+/// Keys that jobs are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -105,16 +105,16 @@ impl Level {
     }
 }
 
-/// What is known of jobs at submission: it decides which groups there are.
+/// Facts of jobs known at submission, which decide the groups there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Known {
-    /// Who submitted them.
+    /// Whether users are known.
     pub user: bool,
-    /// Their names.
+    /// Whether job names are known.
     pub name: bool,
-    /// Their VCs.
+    /// Whether VCs are known.
     pub vc: bool,
-    /// Their time limits.
+    /// Whether time limits are known.
     #[serde(default)]
     pub limit: bool,
 }
@@ -133,13 +133,13 @@ impl Known {
     }
 }
 
-/// How much is known of jobs like one, for reports and calibration by class.
+/// Amount of history of jobs like one, for reports and calibration by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum History {
-    /// None of its most particular group has ended.
+    /// No job of the most particular group has ended.
     None,
-    /// One to nine have.
+    /// One to nine jobs of it have ended.
     Few,
     /// Ten or more have.
     Many,
@@ -229,14 +229,14 @@ pub struct Store {
     #[serde(with = "pairs")]
     open: HashMap<u64, Open>,
     jobs: u64,
-    /// It takes no more than so much.
+    /// Limits on what the store keeps.
     #[serde(skip)]
     most: Option<Most>,
 }
 
 /// The groups a submission belongs to, where they exist.
 struct Places {
-    /// By level, in the order of the store's levels.
+    /// Group of each level, in the order of the store's levels.
     groups: Vec<Option<u32>>,
     user: u32,
     phase: Option<u32>,
@@ -244,7 +244,7 @@ struct Places {
     user_known: bool,
 }
 
-/// What tells the groups of a job apart, as codes.
+/// Codes that identify the groups of a job.
 #[derive(Debug, Clone, Copy)]
 struct Codes {
     user: u32,
@@ -274,14 +274,15 @@ impl Store {
         }
     }
 
-    /// From now on it keeps at most 250,000 groups and as many clocks (some 5 KB and 1 KB each), 500,000 texts, and the names of 20,000 users
-    /// (some 20 KB each): 2 GB at the most, whatever it is told. Jobs of what is new beyond that are learnt in the wider groups that exist.
-    /// For a store that strangers feed; a trace is as large as it is.
+    /// Bounds the store from now on to 250,000 groups and as many clocks (some 5 KB and 1 KB each),
+    /// 500,000 texts, and the names of 20,000 users (some 20 KB each): 2 GB at the most, whatever
+    /// it is told. Jobs of what is new beyond that are learnt in the wider groups that exist. For a
+    /// store that strangers feed; a trace is as large as it is.
     pub fn bound(&mut self) {
         self.most = Some(MOST);
     }
 
-    /// What is known of jobs.
+    /// Facts of jobs known at submission.
     pub fn known(&self) -> Known {
         self.known
     }
@@ -421,7 +422,7 @@ impl Store {
         }
     }
 
-    /// What the past says of a submission in plain means and medians, without any model.
+    /// Means and medians of earlier jobs for a submission, without any model.
     pub fn past(&self, job: &Submission) -> Past {
         let places = self.places(job);
         let mut past = Past { log_limit: log_limit(job), ..Past::default() };
@@ -449,7 +450,7 @@ impl Store {
         past
     }
 
-    /// How much is known of jobs like this one.
+    /// Amount of history of jobs like this one.
     pub fn history(&self, job: &Submission) -> History {
         let places = self.places(job);
         let particular = |level: &&Level| !matches!(level, Level::User | Level::UserGpus | Level::Limit);
@@ -467,7 +468,8 @@ impl Store {
         }
     }
 
-    /// A job was submitted; the number it is known by from now on. O(levels) and the length of its texts.
+    /// Records a submitted job; returns the number it is known by from now on. O(levels) and the
+    /// length of its texts.
     pub fn submit(&mut self, job: &Submission) -> u64 {
         let number = self.jobs;
         self.jobs += 1;
@@ -531,7 +533,7 @@ impl Store {
         number
     }
 
-    /// A job started. Whether it was open and had not started.
+    /// Records the start of a job. Returns whether it was open and had not started.
     pub fn start(&mut self, job: u64, start_ms: i64) -> bool {
         let Some(open) = self.open.get_mut(&job).filter(|open| open.start_ms.is_none()) else { return false };
         open.start_ms = Some(start_ms);
@@ -546,12 +548,13 @@ impl Store {
         true
     }
 
-    /// When an open job started, `None` if it is not open or waits.
+    /// Start of an open job; `None` if it is not open or waits.
     pub fn started(&self, job: u64) -> Option<i64> {
         self.open.get(&job).and_then(|open| open.start_ms)
     }
 
-    /// A job ended after a run of `run_s` seconds (`None` if it never ran). Whether it was open.
+    /// Records the end of a job after a run of `run_s` seconds (`None` if it never ran). Returns
+    /// whether it was open.
     pub fn end(&mut self, job: u64, end_ms: i64, run_s: Option<f64>, failed: bool) -> bool {
         let Some(open) = self.open.remove(&job) else { return false };
         let y = run_s.map(log_run);
@@ -592,7 +595,7 @@ fn whole_limit(job: &Submission) -> u32 {
         .map_or(UNKNOWN, |limit| limit.round().clamp(0.0, 4e9) as u32)
 }
 
-/// What a job asks for as a code: its GPUs; of a job without, its CPUs.
+/// Size of a job as a code: its GPUs, or its CPUs if it asks for none.
 fn size(job: &Submission) -> u32 {
     const CPUS: u32 = 1 << 31;
     match job.cpus {

@@ -1,30 +1,10 @@
-//! What of a job's name says that it is the same work again: its stem, and how alike two stems are.
+//! Features of a job's name that show the same work again: its [`stem`], and likeness of stems.
 //!
-//! The stem is the name in lower case with each run of digits as one `#`, cut at 64 bytes. Likeness is the share of the letter triples of
-//! both that they have in common (Jaccard). Worked example: `Train_v12` and `train_v7` have the stem `train_v#`; `train_v#` and `train_w#`
-//! have six triples each, of which `tra`, `rai`, `ain`, `in_` are common: 4 of 8, likeness 0.5.
+//! Likeness is the share of the letter triples of both that they have in common (Jaccard). Worked
+//! example: `train_v#` and `train_w#` have six triples each, of which `tra`, `rai`, `ain`, `in_`
+//! are common: 4 of 8, likeness 0.5.
 
-/// Most bytes of a stem.
-pub const LONGEST_STEM: usize = 64;
-
-/// The stem of a name.
-pub fn stem(name: &str) -> String {
-    let mut stem = String::with_capacity(name.len().min(LONGEST_STEM));
-    let mut in_number = false;
-    for letter in name.chars() {
-        let number = letter.is_ascii_digit();
-        if number && in_number {
-            continue;
-        }
-        in_number = number;
-        let letter = if number { '#' } else { letter.to_ascii_lowercase() };
-        if stem.len() + letter.len_utf8() > LONGEST_STEM {
-            break;
-        }
-        stem.push(letter);
-    }
-    stem
-}
+pub use tracecast_analytics::facts::work::stem;
 
 /// The letter triples of a stem, hashed to 32 bits, ascending, each once.
 pub(crate) fn triples(stem: &str) -> Vec<u32> {
@@ -60,15 +40,6 @@ pub(crate) fn likeness(one: &[u32], other: &[u32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_and_case_do_not_tell_names_apart() {
-        assert_eq!(stem("Train_v12"), "train_v#");
-        assert_eq!(stem("train_v7"), "train_v#");
-        assert_eq!(stem(""), "");
-        // 40 letters of two bytes each: cut between letters, never within one.
-        assert_eq!(stem(&"ß".repeat(40)), "ß".repeat(32));
-    }
 
     #[test]
     fn likeness_is_the_share_of_common_triples() {

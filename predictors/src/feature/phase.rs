@@ -19,7 +19,7 @@ const CLOCKS_S: [(i64, i64); 2] = [(600, 4), (3600, 8)];
 const BACK_S: [(i64, i64); 6] = [(60, 2), (300, 2), (600, 3), (1800, 3), (3600, 4), (86_400, 10)];
 /// Jobs remembered a slot.
 const KEPT: usize = 12;
-/// How long a job in a slot counts, milliseconds.
+/// Age at which a job in a slot no longer counts, milliseconds.
 const FRESH_MS: i64 = 7 * DAY_MS;
 /// Submissions remembered to look back at: beyond the longest period, or beyond this many, they are forgotten.
 const SUBMITTED: usize = 4096;
@@ -63,7 +63,7 @@ struct Submitted {
     y: Option<f32>,
 }
 
-/// What one group's jobs ran by the clock.
+/// Runs of one group's jobs, by slot of a clock.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Phase {
     #[serde(with = "crate::feature::pairs")]
@@ -77,7 +77,7 @@ fn slot(submit_ms: i64, (period_s, width_s): (i64, i64)) -> u16 {
 }
 
 impl Phase {
-    /// A job was submitted.
+    /// Records the submission of a job.
     pub(crate) fn submit(&mut self, job: u64, submit_ms: i64) {
         let oldest = submit_ms.saturating_sub(86_411_000);
         while self.submitted.len() >= SUBMITTED || self.submitted.front().is_some_and(|old| old.submit_ms < oldest) {
@@ -98,7 +98,7 @@ impl Phase {
         }
     }
 
-    /// A job that was submitted at `submit_ms` ended.
+    /// Records the end of a job that was submitted at `submit_ms`.
     pub(crate) fn end(&mut self, job: u64, submit_ms: i64, end_ms: i64, y: f64) {
         if let Some(submitted) = self.find(job) {
             submitted.y = Some(y as f32);
@@ -152,7 +152,7 @@ impl Phase {
         }
     }
 
-    /// What became of the submission nearest to a period ago.
+    /// Outcome of the submission nearest to a period ago.
     fn back(&self, now_ms: i64, period_ms: i64, beside_ms: i64) -> f32 {
         let wanted = now_ms.saturating_sub(period_ms);
         let from = self.submitted.partition_point(|submitted| submitted.submit_ms < wanted.saturating_sub(beside_ms));

@@ -18,7 +18,7 @@ use tracecast_analytics::stats::sum;
 
 use super::table::{JobProfile, Quantity, SharingTable};
 
-/// How many traits there are.
+/// Number of traits.
 pub const TRAITS: usize = 10;
 /// Most speed-ups between neighbouring GPU types.
 const SPEEDUPS: usize = 3;
@@ -41,7 +41,7 @@ pub const LOADS: [Quantity; 7] = [
 pub enum Trait {
     /// Log steps a second.
     Rate,
-    /// The same less its family's mean.
+    /// Log steps a second less the family's mean.
     RateInFamily,
     /// Slope against log batch.
     Elasticity,
@@ -78,14 +78,14 @@ type Known = [Option<f64>; TRAITS];
 /// Loads of one job, shares in the order of [`LOADS`]; unknown ones `None`.
 pub type Loads = [Option<f64>; LOADS.len()];
 
-/// What is known of every job type alone, on every GPU type.
+/// Traits and loads of every job type alone, on every GPU type.
 #[derive(Debug, Clone)]
 pub struct Alone {
-    /// By GPU type and job.
+    /// Traits by GPU type and job.
     traits: Vec<Vec<Known>>,
-    /// By GPU type and job.
+    /// Loads by GPU type and job.
     loads: Vec<Vec<Loads>>,
-    /// What loads are shares of, by GPU type.
+    /// Full value of each load, by GPU type.
     wholes: Vec<[f64; LOADS.len()]>,
     /// Mean log steps a second by GPU type, over jobs known on all.
     pace: Vec<Option<f64>>,
@@ -108,8 +108,8 @@ fn slopes(points: &[(f64, f64)]) -> Vec<Option<f64>> {
 }
 
 impl Alone {
-    /// What a table tells of the jobs alone.
-    pub fn of(table: &SharingTable) -> Self {
+    /// Traits and loads of the jobs of a table.
+    pub fn new(table: &SharingTable) -> Self {
         let (gpus, jobs) = (table.gpu_types().len(), table.jobs().len());
         let log_rate = |gpu: usize, job: usize| table.profile(gpu, job).steps_per_s().map(f64::ln);
         let everywhere: Vec<usize> =
@@ -232,7 +232,7 @@ fn within_families(table: &SharingTable, gpu: usize, traits: &mut [Known]) {
     }
 }
 
-/// What loads are shares of on a GPU type: 100 %, or the largest that is known.
+/// Full value of each load on a GPU type: 100 %, or the largest known value.
 fn wholes(table: &SharingTable, gpu: usize) -> [f64; LOADS.len()] {
     LOADS.map(|quantity| {
         let known = (0..table.jobs().len()).filter_map(|job| table.profile(gpu, job).get(quantity));
@@ -266,7 +266,7 @@ mod tests {
             table.set_profile(slow, job, &of(slow_rate));
             table.set_profile(fast, job, &of(fast_rate));
         }
-        let alone = Alone::of(&table);
+        let alone = Alone::new(&table);
         let elasticity = alone.traits[fast][0][Trait::Elasticity.place()].unwrap();
         assert!((elasticity - (17.9f64 / 35.9).ln() / 2f64.ln()).abs() < 1e-12);
         // The order of GPU types is by pace and not by name.

@@ -1,4 +1,4 @@
-//! The answer of a back-test of sharing, as JSON (`backtest-interference/1`) and as a report.
+//! The answer of a back-test of sharing, as JSON (`model-backtest-interference/1`) and as a report.
 //!
 //! Worked example: a mean error of 0.043 is shown as 0.043 of the speed alone: a forecast of 0.55 was 0.51 or 0.59, on average.
 
@@ -11,7 +11,7 @@ use super::groups::{CouplesKnown, GroupScore, GroupTest};
 use super::slice::SliceBacktest;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-interference/1";
+pub const SCHEMA: &str = "model-backtest-interference/1";
 
 /// A back-test of sharing, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -20,17 +20,18 @@ pub struct InterferenceAnswer {
     pub schema: String,
     /// Files.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data, for readers.
     pub notes: Vec<String>,
     /// Seed of all draws.
     pub seed: u64,
     /// Levels of the quantiles that are forecast.
     pub levels: Vec<f64>,
-    /// One for each way of leaving out and GPU type.
+    /// Results for each way of leaving out and GPU type.
     pub splits: Vec<InterferenceSplit>,
     /// Groups of three jobs and more, where a file of them was given: two tests for each GPU type.
     pub groups: Vec<GroupTest>,
-    /// The same pairs measured again, where a file of them was given: one for each GPU type that is in both.
+    /// Comparison with a second measurement of the same pairs, where a file of them was given: one
+    /// for each GPU type that is in both.
     pub again: Vec<MeasuredAgain>,
     /// Speeds on MIG slices, where the file is of these.
     pub slices: Option<SliceBacktest>,
@@ -67,14 +68,14 @@ impl InterferenceAnswer {
         }
     }
 
-    /// The same with tests of groups.
+    /// Adds tests of groups.
     #[must_use]
     pub fn with_groups(mut self, groups: Vec<GroupTest>) -> Self {
         self.groups = groups;
         self
     }
 
-    /// The same with a second measurement of the pairs.
+    /// Adds a second measurement of the pairs.
     #[must_use]
     pub fn with_again(mut self, again: Vec<MeasuredAgain>) -> Self {
         self.again = again;
@@ -112,7 +113,7 @@ impl InterferenceAnswer {
     }
 }
 
-/// Beside the name of a model that was taken because nothing could be left out of what teaches.
+/// Suffix to the name of a model that was taken because nothing could be left out of what teaches.
 const NOT_CHOSEN: &str = " (not chosen by data)";
 
 fn what(split: &InterferenceSplit) -> String {
@@ -224,12 +225,12 @@ fn section(split: &InterferenceSplit) -> Section {
                 Cell::opt(after.auc_slower_15, |value| Cell::float(value, 3)),
             ]);
         }
-        section = section.with_table(later).with_definition("**Measured pairs** are with the partners that leave the least unknown, as `predict interference --to-measure` names them; one that does not fit teaches no speed. **With drawn partners**: with any that fit. **Before**: nothing measured. The figures of a row are of the same speeds, those of pairs that were neither chosen nor drawn; the row of 0 is of all.");
+        section = section.with_table(later).with_definition("**Measured pairs** are with the partners that leave the least unknown, as `model predict interference --to-measure` names them; one that does not fit teaches no speed. **With drawn partners**: with any that fit. **Before**: nothing measured. The figures of a row are of the same speeds, those of pairs that were neither chosen nor drawn; the row of 0 is of all.");
     }
     section
 }
 
-/// What came of chances that pairs do not fit.
+/// Table of chances that pairs do not fit, and of how often they did not.
 fn reliability(split: &InterferenceSplit) -> ReportTable {
     let columns = vec![
         Column::text("Forecast chance"),
@@ -303,7 +304,7 @@ fn what_groups(test: &GroupTest) -> String {
     format!("{}, groups, {how}", test.gpu_type)
 }
 
-/// What the predictor missed by, beside the best of the other ways.
+/// Error of the predictor on groups, beside the best of the other ways, in words.
 fn of_groups(test: &GroupTest) -> String {
     let what = what_groups(test);
     let Some((own, others)) = test.ways.split_first() else {

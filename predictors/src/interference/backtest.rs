@@ -43,7 +43,7 @@ pub use again::{MeasuredAgain, again};
 
 /// The predictor's name among the models.
 pub const PREDICTOR: &str = "effects";
-/// A pair whose worse job is slower than this is slow.
+/// Speed of the worse job below which a pair is slow.
 pub const SLOW: f64 = 0.85;
 /// Most steps of a back-test: about two minutes on one core at 3·10⁹ a second. (66 job types of 14 families took 1.2·10¹¹ and 19 s.)
 pub(super) const MOST_STEPS: f64 = 3.6e11;
@@ -54,7 +54,7 @@ const STEPS_OF_ROW: f64 = 2e4;
 /// Folds of pairs.
 const RANDOM_FOLDS: usize = 5;
 
-/// What is left out together.
+/// Data left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HoldOut {
@@ -67,7 +67,7 @@ pub enum HoldOut {
 }
 
 impl HoldOut {
-    /// Its name.
+    /// Name of the way of leaving out.
     pub fn name(self) -> &'static str {
         match self {
             Self::Family => "family",
@@ -77,7 +77,7 @@ impl HoldOut {
     }
 }
 
-/// How one model did.
+/// Score of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct InterferenceScore {
     /// Name of the model.
@@ -104,10 +104,10 @@ pub struct InterferenceScore {
     pub choice_mae: Option<f64>,
 }
 
-/// One GPU type, tested in one way.
+/// Results for one GPU type, tested in one way.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct InterferenceSplit {
-    /// What was left out.
+    /// Data left out.
     pub hold_out: HoldOut,
     /// GPU type.
     pub gpu_type: String,
@@ -115,13 +115,13 @@ pub struct InterferenceSplit {
     pub folds: usize,
     /// Pairs that are scored.
     pub pairs: usize,
-    /// Those of them that did not fit.
+    /// Scored pairs that did not fit.
     pub did_not_fit: usize,
     /// Share of those that fit whose worse job runs below 85 %.
     pub slow_share: f64,
     /// Mean forecast chance that a pair does not fit, each pair with the mean of its forecasts.
     pub oom_forecast: f64,
-    /// That chance in bins, each forecast counted, and how often pairs of each bin did not fit.
+    /// Bins of that chance, each forecast counted, and how often pairs of each bin did not fit.
     pub oom_reliability: Vec<OomBin>,
     /// The baselines, then the predictor.
     pub models: Vec<InterferenceScore>,
@@ -133,16 +133,16 @@ pub struct InterferenceSplit {
     pub after_measured: Vec<AfterMeasured>,
 }
 
-/// What is tested.
+/// Options of a back-test of sharing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InterferenceOptions {
-    /// What is left out; all ways that the data allow if `None`.
+    /// Data left out; all ways that the data allow if `None`.
     pub hold_out: Option<HoldOut>,
     /// Seed of all draws.
     pub seed: u64,
 }
 
-/// What one model said of one fold.
+/// Forecasts of one model for one fold.
 #[derive(Debug, Default)]
 struct Said {
     own: Vec<SpeedAndTruth>,
@@ -236,7 +236,7 @@ impl<'a> Plan<'a> {
         self.rows.iter().zip(&self.groups).filter(stays).map(|(row, of)| (*row, *of)).unzip()
     }
 
-    /// What all models say of a fold: the baselines, then the predictor.
+    /// Forecasts of all models for a fold: the baselines, then the predictor.
     fn fold(&self, fold: usize) -> Result<(Vec<Said>, Vec<Told>)> {
         let (rows, groups) = self.teaching(fold);
         let asked: Vec<(Directed, Groups)> = self
@@ -292,11 +292,11 @@ impl<'a> Plan<'a> {
         &self,
         said: &mut Said,
         fold: usize,
-        asked: &[(Directed, Groups)],
+        request: &[(Directed, Groups)],
         pairs: &[&SharedPair],
         forecast: &dyn Fn(&Directed) -> (SpeedForecast, bool),
     ) {
-        for (row, (own, _)) in asked {
+        for (row, (own, _)) in request {
             let (told, has_quantiles) = forecast(row);
             if *own == fold {
                 let quantiles = has_quantiles.then_some(told.quantiles);
@@ -319,11 +319,11 @@ impl<'a> Plan<'a> {
         baseline: Baseline,
         (rows, groups): (&[Directed], &[Groups]),
         fold: usize,
-        asked: &[(Directed, Groups)],
+        request: &[(Directed, Groups)],
         pairs: &[&SharedPair],
         teaches: &[bool],
     ) -> Result<Said> {
-        let predict = |rows: &[Directed], asked: &[Directed]| baseline.predict(self.table, self.alone, rows, asked);
+        let predict = |rows: &[Directed], request: &[Directed]| baseline.predict(self.table, self.alone, rows, request);
         let inner = distinct(groups.iter().map(|(own, _)| *own));
         // What it misses by on groups left out of what teaches: its quantiles, and its error to be chosen by.
         let (mut misses, mut weights) = (Vec::new(), Vec::new());
@@ -348,7 +348,7 @@ impl<'a> Plan<'a> {
         }
         let reach =
             super::committee::LEVELS.map(|level| weighted_quantile(&misses, &weights, level).unwrap_or_default());
-        let plain: Vec<Directed> = asked.iter().map(|(row, _)| *row).collect();
+        let plain: Vec<Directed> = request.iter().map(|(row, _)| *row).collect();
         let told: Vec<f64> = predict(rows, &plain)?;
         let mut by_row = BTreeMap::new();
         for (row, told) in plain.iter().zip(&told) {
@@ -362,7 +362,7 @@ impl<'a> Plan<'a> {
             (SpeedForecast { mean, quantiles, deviation }, !misses.is_empty())
         };
         let mut said = Said { choice, ..Said::default() };
-        self.score_fold(&mut said, fold, asked, pairs, &forecast);
+        self.score_fold(&mut said, fold, request, pairs, &forecast);
         if baseline == Baseline::Mean {
             let known: Vec<bool> = self
                 .table
@@ -460,16 +460,16 @@ pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<In
     run_watched(table, options, &())
 }
 
-/// As [`run`]; `watch` is told of everything that is left out and forecast.
+/// Back-tests a table as [`run`] does, reporting progress to `watch`.
 ///
 /// # Errors
-/// As [`run`].
+/// Errors of [`run`].
 pub fn run_watched(
     table: &SharingTable,
     options: &InterferenceOptions,
     watch: &dyn Watch,
 ) -> Result<Vec<InterferenceSplit>> {
-    let alone = Alone::of(table);
+    let alone = Alone::new(table);
     let rows = directed(table);
     let ways =
         options.hold_out.map_or_else(|| vec![HoldOut::Family, HoldOut::GpuType, HoldOut::Random], |only| vec![only]);
@@ -525,7 +525,8 @@ mod tests {
     use super::super::answer::InterferenceAnswer;
     use super::*;
 
-    /// Found by an audit: with two GPU types, of which one is left out, baselines had intervals of no width that held nothing.
+    /// Regression test: with two GPU types, of which one is left out, baselines had intervals of no
+    /// width that held nothing.
     #[test]
     fn where_nothing_can_be_left_out_baselines_have_no_quantiles() {
         let mut table = SharingTable::new();

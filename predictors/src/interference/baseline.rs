@@ -1,4 +1,4 @@
-//! What the predictor stands beside: simple rules, and learners on the same data.
+//! Baselines that the predictor is compared with: simple rules, and learners on the same data.
 //!
 //! | name | says |
 //! |---|---|
@@ -76,7 +76,8 @@ impl Baseline {
         }
     }
 
-    /// Whether it can say something of all these rows; `types` if whole GPU types are left out.
+    /// Whether the baseline has a forecast for all these rows; `types` if whole GPU types are left
+    /// out.
     pub(super) fn serves(self, table: &SharingTable, rows: &[Directed], types: bool) -> bool {
         match self {
             Self::Carried => types,
@@ -85,16 +86,16 @@ impl Baseline {
         }
     }
 
-    /// What it says of the rows asked, having learned from others.
+    /// Forecasts for the rows `asked`, from the rows to learn from.
     pub(super) fn predict(
         self,
         table: &SharingTable,
         alone: &Alone,
         rows: &[Directed],
-        asked: &[Directed],
+        request: &[Directed],
     ) -> Result<Vec<f64>> {
         // All means of one kind in one pass over the rows: asked for one by one, they would take rows × rows.
-        let whole = Means::of(rows, |_| ()).at(&()).unwrap_or(1.0);
+        let whole = Means::new(rows, |_| ()).at(&()).unwrap_or(1.0);
         let types = distinct(rows.iter().map(|row| row.gpu));
         // The GPU types to learn from: the row's own, or else all, each with the same weight.
         let by_type = |row: &Directed, of: &dyn Fn(usize) -> f64| {
@@ -104,38 +105,38 @@ impl Baseline {
             let each: Vec<f64> = types.iter().map(|gpu| of(*gpu)).collect();
             sum::mean(&each).unwrap_or(whole)
         };
-        let levels = Means::of(rows, |row| row.gpu);
+        let levels = Means::new(rows, |row| row.gpu);
         let level = |gpu: usize| levels.at(&gpu).unwrap_or(whole);
         Ok(match self {
-            Self::None => vec![1.0; asked.len()],
-            Self::Mean => asked.iter().map(|row| by_type(row, &level)).collect(),
+            Self::None => vec![1.0; request.len()],
+            Self::Mean => request.iter().map(|row| by_type(row, &level)).collect(),
             Self::PartnerMean => {
-                let partners = Means::of(rows, |row| (row.gpu, row.beside));
+                let partners = Means::new(rows, |row| (row.gpu, row.beside));
                 let of = |row: &Directed, gpu: usize| partners.at(&(gpu, row.beside)).unwrap_or_else(|| level(gpu));
-                asked.iter().map(|row| by_type(row, &|gpu| of(row, gpu))).collect()
+                request.iter().map(|row| by_type(row, &|gpu| of(row, gpu))).collect()
             }
             Self::Carried => {
-                let pairs = Means::of(rows, |row| (row.own, row.beside));
-                asked.iter().map(|row| pairs.at(&(row.own, row.beside)).unwrap_or(whole)).collect()
+                let pairs = Means::new(rows, |row| (row.own, row.beside));
+                request.iter().map(|row| pairs.at(&(row.own, row.beside)).unwrap_or(whole)).collect()
             }
-            Self::Utilisation => asked.iter().map(|row| by_utilisation(table, row).unwrap_or(1.0)).collect(),
-            Self::Linear | Self::Forest | Self::Boosted => self.learned(table, alone, rows, asked)?,
+            Self::Utilisation => request.iter().map(|row| by_utilisation(table, row).unwrap_or(1.0)).collect(),
+            Self::Linear | Self::Forest | Self::Boosted => self.learned(table, alone, rows, request)?,
             Self::MatrixCompletion => {
-                let completed = |gpu: &usize| (*gpu, Completed::of(table.jobs().len(), *gpu, level(*gpu), rows));
+                let completed = |gpu: &usize| (*gpu, Completed::new(table.jobs().len(), *gpu, level(*gpu), rows));
                 let fitted: Vec<(usize, Completed)> = types.iter().map(completed).collect();
                 let of = |row: &Directed, gpu: usize| {
                     let known = fitted.iter().find(|(of, _)| *of == gpu);
                     known.map_or(whole, |(_, known)| known.at(row.own, row.beside))
                 };
-                asked.iter().map(|row| by_type(row, &|gpu| of(row, gpu))).collect()
+                request.iter().map(|row| by_type(row, &|gpu| of(row, gpu))).collect()
             }
         })
     }
 
-    fn learned(self, table: &SharingTable, alone: &Alone, rows: &[Directed], asked: &[Directed]) -> Result<Vec<f64>> {
+    fn learned(self, table: &SharingTable, alone: &Alone, rows: &[Directed], request: &[Directed]) -> Result<Vec<f64>> {
         let width = 2 * (TRAITS + LOADS.len()) + 2;
-        let partners = Means::of(rows, |row| (row.gpu, row.beside));
-        let of_family = Means::of(rows, |row| (row.gpu, row.beside, table.family(row.own)));
+        let partners = Means::new(rows, |row| (row.gpu, row.beside));
+        let of_family = Means::new(rows, |row| (row.gpu, row.beside, table.family(row.own)));
         let fill = |of: &[Directed]| {
             let mut matrix = Matrix::new(width);
             for row in of {
@@ -154,7 +155,7 @@ impl Baseline {
             }
             matrix
         };
-        let (learn, ask) = (fill(rows), fill(asked));
+        let (learn, ask) = (fill(rows), fill(request));
         // Columns that never differ, or are never known, teach nothing; the library for trees refuses some of them.
         let every: Vec<u32> = (0u32..).take(learn.rows()).collect();
         let telling = learn.telling_columns(&every);
@@ -163,7 +164,7 @@ impl Baseline {
         let ask = ask.select(&asked_rows, &telling);
         let labels: Vec<f32> = rows.iter().map(|row| row.speed as f32).collect();
         let training = Training { rows: &learn, labels: &labels, censored: &[] };
-        let found = match self {
+        let result = match self {
             Self::Linear => Linear.fit(training)?.predict(&ask)?,
             Self::Forest => Forest { trees: 30, depth: 8, seed: 1 }.fit(training)?.predict(&ask)?,
             _ => {
@@ -180,11 +181,11 @@ impl Baseline {
                 Boosted::one(Target::Mean, trees).fit(training)?.predict(&ask)?
             }
         };
-        Ok(found.into_iter().map(|value| f64::from(value).clamp(0.0, 2.0)).collect())
+        Ok(result.into_iter().map(|value| f64::from(value).clamp(0.0, 2.0)).collect())
     }
 }
 
-/// What the rule of utilisation says; `None` where one is unknown.
+/// Speed by the rule of utilisation; `None` where the utilisation of either job is unknown.
 fn by_utilisation(table: &SharingTable, row: &Directed) -> Option<f64> {
     let of = |job: usize| table.profile(row.gpu, job).get(Quantity::SmUtilPct);
     let sum = of(row.own)? + of(row.beside)?;
@@ -195,14 +196,14 @@ fn by_utilisation(table: &SharingTable, row: &Directed) -> Option<f64> {
 struct Means<K>(BTreeMap<K, (f64, u32)>);
 
 impl<K: Ord> Means<K> {
-    fn of(rows: &[Directed], key: impl Fn(&Directed) -> K) -> Self {
-        let mut found: BTreeMap<K, (f64, u32)> = BTreeMap::new();
+    fn new(rows: &[Directed], key: impl Fn(&Directed) -> K) -> Self {
+        let mut result: BTreeMap<K, (f64, u32)> = BTreeMap::new();
         for row in rows {
-            let (sum, count) = found.entry(key(row)).or_default();
+            let (sum, count) = result.entry(key(row)).or_default();
             *sum += row.speed;
             *count += 1;
         }
-        Self(found)
+        Self(result)
     }
 
     fn sum_and_count(&self, key: &K) -> (f64, u32) {
@@ -230,7 +231,7 @@ struct Completed {
 }
 
 impl Completed {
-    fn of(jobs: usize, gpu: usize, level: f64, rows: &[Directed]) -> Self {
+    fn new(jobs: usize, gpu: usize, level: f64, rows: &[Directed]) -> Self {
         let mut out = Self {
             level,
             own: vec![0.0; jobs],
@@ -334,8 +335,8 @@ mod tests {
         }
         let row = |gpu, own, beside, speed| Directed { gpu, own, beside, speed };
         let rows = [row(g, 0, 1, 0.5), row(g, 1, 0, 0.7), row(g, 0, 2, 0.9), row(g, 2, 0, 0.9)];
-        let alone = Alone::of(&table);
-        let say = |of: Baseline, asked: Directed| of.predict(&table, &alone, &rows, &[asked]).unwrap()[0];
+        let alone = Alone::new(&table);
+        let say = |of: Baseline, request: Directed| of.predict(&table, &alone, &rows, &[request]).unwrap()[0];
         assert!((say(Baseline::Mean, row(g, 1, 2, 0.0)) - 0.75).abs() < 1e-12);
         assert!((say(Baseline::PartnerMean, row(g, 2, 1, 0.0)) - 0.5).abs() < 1e-12);
         assert!((say(Baseline::Carried, row(h, 0, 1, 0.0)) - 0.5).abs() < 1e-12);
@@ -352,9 +353,9 @@ mod tests {
             |(job, partner): (usize, usize)| Directed { gpu: 0, own: job, beside: partner, speed: truth(job, partner) };
         let rows: Vec<Directed> = cells().filter(|(i, j)| (i * 9 + j) % 7 != 0).map(row).collect();
         let level = rows.iter().map(|row| row.speed).sum::<f64>() / rows.len() as f64;
-        let found = Completed::of(9, 0, level, &rows);
+        let result = Completed::new(9, 0, level, &rows);
         let missing: Vec<f64> =
-            cells().filter(|(i, j)| (i * 9 + j) % 7 == 0).map(|(i, j)| (found.at(i, j) - truth(i, j)).abs()).collect();
+            cells().filter(|(i, j)| (i * 9 + j) % 7 == 0).map(|(i, j)| (result.at(i, j) - truth(i, j)).abs()).collect();
         assert!(missing.iter().sum::<f64>() / (missing.len() as f64) < 0.03, "{missing:?}");
     }
 }

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 
 /// Levels of the quantiles of a forecast.
 pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
-/// The slowest speed that is forecast.
+/// Slowest speed that is forecast.
 pub(super) const SLOWEST: f64 = 0.02;
 /// Priors drawn, and from how many effects on fewer.
 const DRAWN: [(usize, u64); 3] = [(150, 32), (400, 12), (usize::MAX, 6)];
@@ -45,7 +45,7 @@ mod reach;
 use held_back::{Counts, HeldBack, Trial, counts, fewest};
 pub(super) use reach::{Chosen, Reaches};
 
-/// What is forecast of the speed of one job beside another.
+/// Forecast of the speed of one job beside another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpeedForecast {
     /// Expected normalised speed.
@@ -66,12 +66,12 @@ impl SpeedForecast {
     }
 }
 
-/// What is forecast of two jobs on one GPU.
+/// Forecast of two jobs on one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairForecast {
-    /// Of the first job.
+    /// Speed of the first job.
     pub a: SpeedForecast,
-    /// Of the second.
+    /// Speed of the second job.
     pub b: SpeedForecast,
     /// The chance that the two do not fit into the GPU's memory.
     pub out_of_memory: f64,
@@ -95,7 +95,7 @@ pub struct Committee {
     alone: Alone,
     /// Models of the chosen priors.
     members: Vec<Posterior>,
-    /// Which of them forecast, before and after pairs were measured.
+    /// Models that forecast, before and after pairs were measured.
     chosen: Chosen,
     reaches: Reaches,
     counts: Counts,
@@ -138,7 +138,7 @@ pub(super) fn folds(effects: usize) -> usize {
     FOLDS.iter().find(|(most, _)| effects <= *most).map_or(8, |(_, folds)| *folds)
 }
 
-/// The two groups that a row is of: where either is left out, the row does not teach.
+/// Two groups of a row: where either is left out, the row does not teach.
 pub type Groups = (usize, usize);
 
 /// Forecast of several models together: effects, what loads take, and the spread.
@@ -175,15 +175,15 @@ impl Committee {
                 rows.len()
             )));
         }
-        let alone = Alone::of(table);
-        let lesson = Lesson::of(table, &alone, rows, wanted);
+        let alone = Alone::new(table);
+        let lesson = Lesson::new(table, &alone, rows, wanted);
         let priors = priors(lesson.size(), seed);
         let fastest = rows.iter().map(|row| row.speed).fold(1.0, f64::max);
         let plain = drawn(lesson.size()) as usize;
         let most = (plain / 3).max(1);
         let trial = Trial::of(rows, groups, seed);
         let said = if trial.groups() > 1 { trial.said(table, &alone, &priors) } else { Vec::new() };
-        let held = HeldBack::of(&trial, &said, fastest, (plain, most));
+        let held = HeldBack::new(&trial, &said, fastest, (plain, most));
         let order = held.chosen(None).unwrap_or_else(|| Chosen::first(most));
         let used = distinct(order.all());
         let fitted: Vec<(usize, Option<Posterior>)> =
@@ -204,12 +204,13 @@ impl Committee {
         Ok(Self { alone, members, chosen, reaches, counts, fastest, held_back_mae, memory })
     }
 
-    /// Which models forecast, and how far intervals reach: what the [numbers](Self::numbers) do not say.
+    /// Choice of models, and reach of intervals, which the [numbers](Self::numbers) do not hold.
     pub(super) fn choice(&self) -> (&Chosen, &Reaches) {
         (&self.chosen, &self.reaches)
     }
 
-    /// By how much the chance that a pair with a new family does not fit is moved on each GPU type, in log odds; none where it stands as it was found.
+    /// Shift of the log odds that a pair with a new family does not fit, on each GPU type; none
+    /// where they stand as they were found.
     pub(super) fn shifts(&self) -> Vec<Option<f64>> {
         self.memory.shifts()
     }
@@ -223,17 +224,19 @@ impl Committee {
         out
     }
 
-    /// The predictor that was [trained](Self::of) on a table and has these numbers, this [choice](Self::choice) and these [shifts](Self::shifts); `None` if they are not of that table. Where there is no choice, all
-    /// models forecast everything, and intervals reach as far whatever was measured; without shifts, chances of new families are not calibrated.
+    /// Restores the predictor that was [trained](Self::new) on a table, from its numbers, its
+    /// [choice](Self::choice) and its [shifts](Self::shifts); `None` if they are not of that table.
+    /// Where there is no choice, all models forecast everything, and intervals reach as far
+    /// whatever was measured; without shifts, chances of new families are not calibrated.
     pub(super) fn restore(
         table: &SharingTable,
         numbers: &[f64],
         choice: Option<(Chosen, Reaches)>,
         shifts: &[Option<f64>],
     ) -> Option<Self> {
-        let (alone, rows) = (Alone::of(table), directed(table));
+        let (alone, rows) = (Alone::new(table), directed(table));
         let gpus: Vec<usize> = (0..table.gpu_types().len()).collect();
-        let lesson = Lesson::of(table, &alone, &rows, &gpus);
+        let lesson = Lesson::new(table, &alone, &rows, &gpus);
         let (head, rest) = numbers.split_at_checked(4)?;
         let [reach80, reach90, fastest, mae] = *head else { return None };
         let parts = rest.chunks_exact(lesson.numbers().max(1));
@@ -254,8 +257,8 @@ impl Committee {
     /// Trains on all pairs of a table, families as groups, of which at most as many are left out as in a back-test.
     ///
     /// # Errors
-    /// As [`Self::train`].
-    pub fn of(table: &SharingTable, seed: u64) -> Result<Self> {
+    /// Errors of [`Self::train`].
+    pub fn new(table: &SharingTable, seed: u64) -> Result<Self> {
         let rows = directed(table);
         let most = folds(effects(table, table.gpu_types().len()));
         let fold = |job: usize| table.family(job) % most;
@@ -317,8 +320,9 @@ impl Committee {
         }
     }
 
-    /// The same for two jobs whose loads and memory were seen, and may differ from those of their type. No speed rises with any load, and the chance that
-    /// they do not fit falls with no memory.
+    /// Forecast for two jobs whose loads and memory were observed, and may differ from those of
+    /// their type. No speed rises with any load, and the chance that they do not fit falls with no
+    /// memory.
     pub fn pair_with(&self, gpu: usize, a: (usize, &JobProfile), b: (usize, &JobProfile)) -> PairForecast {
         let seen = |(job, profile): (usize, &JobProfile)| (job, self.alone.loads_of(gpu, profile));
         let memory = |(job, profile): (usize, &JobProfile)| (job, profile.get(Quantity::MemoryMb));
@@ -337,13 +341,13 @@ impl Committee {
     /// `count` partners for each of the new job types on a GPU type, as (new, partner) in the order in which to measure them. Nobody is measured twice with the same partner.
     pub fn to_measure(&self, gpu: usize, new: &[usize], partners: &[usize], count: usize) -> Vec<(usize, usize)> {
         let mut wiser = self.clone();
-        let mut found: Vec<(usize, usize)> = Vec::new();
+        let mut result: Vec<(usize, usize)> = Vec::new();
         let is_known =
-            |found: &[(usize, usize)], a: usize, b: usize| found.contains(&(a, b)) || found.contains(&(b, a));
+            |result: &[(usize, usize)], a: usize, b: usize| result.contains(&(a, b)) || result.contains(&(b, a));
         for _ in 0..count {
             for job in new {
                 let mut best: Option<(f64, usize)> = None;
-                for partner in partners.iter().filter(|partner| !is_known(&found, *job, **partner)) {
+                for partner in partners.iter().filter(|partner| !is_known(&result, *job, **partner)) {
                     let falls = wiser.falls(gpu, (*job, *partner), new, partners);
                     if best.is_none_or(|(most, _)| falls > most + 1e-12) {
                         best = Some((falls, *partner));
@@ -351,14 +355,15 @@ impl Committee {
                 }
                 if let Some((_, partner)) = best {
                     wiser.looks_at(gpu, *job, partner);
-                    found.push((*job, partner));
+                    result.push((*job, partner));
                 }
             }
         }
-        found
+        result
     }
 
-    /// By how much measuring a pair lowers the variances of all forecasts of some jobs beside each partner: the mean over the models.
+    /// Decrease of the variances of all forecasts of some jobs beside each partner by measuring a
+    /// pair: the mean over the models.
     fn falls(&self, gpu: usize, pair: (usize, usize), jobs: &[usize], partners: &[usize]) -> f64 {
         let members = self.chosen.measured.iter().filter_map(|at| self.members.get(*at));
         let all: f64 = members.map(|member| member.falls(gpu, pair, jobs, partners)).sum();

@@ -43,11 +43,11 @@ pub struct Directed {
     pub own: usize,
     /// The job beside it.
     pub beside: usize,
-    /// Its normalised speed.
+    /// Normalised speed.
     pub speed: f64,
 }
 
-/// How wide effects are expected to be: variances of speeds.
+/// Variances of speeds that effects are expected to have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prior {
     own_traits: [f64; TRAITS],
@@ -75,7 +75,7 @@ const LOAD_VARIANCE: f64 = 0.1;
 const MOST_BETWEEN: usize = 400;
 /// Difference of pace (log steps a second) at which a GPU type counts for 1 / e in the level of another.
 const PACE_SCALE: f64 = 0.5;
-/// What is added to the diagonal of a prior, so that it can be inverted.
+/// Added to the diagonal of a prior, so that it can be inverted.
 const JITTER: f64 = 1e-8;
 
 impl Prior {
@@ -115,7 +115,7 @@ impl Prior {
         }
     }
 
-    /// The same with a share of the variance of all effects, the noise and what loads cost as they are.
+    /// Prior with a share of the variance of all effects; the noise and the costs of loads stay.
     pub(super) fn narrower(&self, share: f64) -> Self {
         let all = |traits: [f64; TRAITS]| traits.map(|variance| variance * share);
         Self {
@@ -137,7 +137,7 @@ impl Prior {
 pub(super) struct EffectForecast {
     /// Level and effects.
     pub(super) effects: f64,
-    /// What loads take away.
+    /// Speed lost to loads.
     pub(super) lost: f64,
     /// Variance of effects and noise.
     pub(super) variance: f64,
@@ -160,7 +160,8 @@ pub(super) struct Posterior {
     costs: Vec<f64>,
 }
 
-/// What does not change with the prior: who teaches, on which GPU types, and at what level.
+/// Parts of a fit that do not depend on the prior: the rows that teach, their GPU types and their
+/// level.
 #[derive(Debug)]
 pub(super) struct Lesson<'a> {
     table: &'a SharingTable,
@@ -188,7 +189,7 @@ fn has_between(table: &SharingTable, types: usize) -> bool {
     families * families * types <= MOST_BETWEEN
 }
 
-/// How many effects the model of a table has on some GPU types.
+/// Number of effects that the model of a table has on so many GPU types.
 pub(super) fn effects(table: &SharingTable, types: usize) -> usize {
     let families = table.families().len();
     let between = if has_between(table, types) { families * families * types } else { 0 };
@@ -196,8 +197,8 @@ pub(super) fn effects(table: &SharingTable, types: usize) -> usize {
 }
 
 impl<'a> Lesson<'a> {
-    /// What rows teach, for forecasts on their GPU types and on those named.
-    pub(super) fn of(table: &'a SharingTable, alone: &'a Alone, rows: &'a [Directed], wanted: &[usize]) -> Self {
+    /// Lesson from rows, for forecasts on their GPU types and on those named.
+    pub(super) fn new(table: &'a SharingTable, alone: &'a Alone, rows: &'a [Directed], wanted: &[usize]) -> Self {
         let types = distinct(rows.iter().map(|row| row.gpu).chain(wanted.iter().copied()));
         let jobs = table.jobs().len();
         let mut all = vec![false; jobs];
@@ -229,12 +230,12 @@ impl<'a> Lesson<'a> {
         let logs: Vec<f64> = spreads.iter().flatten().map(|spread: &f64| spread.ln()).collect();
         let middle = moments(&logs).0.exp();
         let scales = spreads.iter().map(|spread| spread.map_or(1.0, |spread| spread / middle)).collect();
-        let terms = LoadTerms::of(alone, rows.iter().map(|row| (row.gpu, row.own)));
+        let terms = LoadTerms::new(alone, rows.iter().map(|row| (row.gpu, row.own)));
         let usual = usual_terms(&terms, alone, rows, &types);
         Self { table, alone, rows, types, traits, heeded, levels, scales, terms, usual }
     }
 
-    /// How many effects there are.
+    /// Number of effects.
     pub(super) fn size(&self) -> usize {
         effects(self.table, self.types.len())
     }
@@ -377,13 +378,14 @@ impl<'a> Lesson<'a> {
         Some(posterior)
     }
 
-    /// How many numbers a posterior of this lesson has ([`Posterior::numbers`]).
+    /// Number of values of a posterior of this lesson ([`Posterior::numbers`]).
     pub(super) fn numbers(&self) -> usize {
         let size = self.size();
         2 * self.types.len() + size + self.terms.count() + size * (size + 1) / 2
     }
 
-    /// The posterior that has these numbers; `None` if they are not as many as it has, or not all finite.
+    /// Restores the posterior with these numbers; `None` if they are not as many as it has, or not
+    /// all finite.
     pub(super) fn restore(&self, numbers: &[f64]) -> Option<Posterior> {
         if numbers.len() != self.numbers() || numbers.iter().any(|number| !number.is_finite()) {
             return None;
@@ -446,10 +448,10 @@ fn usual_terms(terms: &LoadTerms, alone: &Alone, rows: &[Directed], types: &[usi
         (count > 0.0).then(|| sums.into_iter().map(|sum| sum / count).collect::<Vec<f64>>())
     };
     let of_row = |row: &Directed| terms.of_pair(alone.loads(row.gpu, row.own), alone.loads(row.gpu, row.beside));
-    let found: Vec<Option<Vec<f64>>> =
+    let result: Vec<Option<Vec<f64>>> =
         types.iter().map(|gpu| mean(&mut rows.iter().filter(|row| row.gpu == *gpu).map(of_row))).collect();
-    let all = mean(&mut found.iter().flatten().cloned()).unwrap_or_else(|| vec![0.0; terms.count()]);
-    found.into_iter().map(|one| one.unwrap_or_else(|| all.clone())).collect()
+    let all = mean(&mut result.iter().flatten().cloned()).unwrap_or_else(|| vec![0.0; terms.count()]);
+    result.into_iter().map(|one| one.unwrap_or_else(|| all.clone())).collect()
 }
 
 /// The level of a GPU type without pairs: the mean of the others', those of like pace first.
@@ -466,7 +468,8 @@ fn like(alone: &Alone, gpu: usize, types: &[usize], taught: &[Option<f64>]) -> f
 }
 
 impl Posterior {
-    /// All that was learned, as numbers: levels, noises, means, costs, then the covariance row by row up to its diagonal.
+    /// All learned values: levels, noises, means, costs, then the covariance row by row up to its
+    /// diagonal.
     pub(super) fn numbers(&self) -> Vec<f64> {
         let mut out = Vec::new();
         for part in [&self.levels, &self.noises, &self.mean, &self.costs] {
@@ -505,8 +508,8 @@ impl Posterior {
             let places: Vec<usize> = effects.iter().chain(&free).copied().collect();
             let known: Vec<f64> = places.iter().filter_map(|at| told.get(*at).copied()).collect();
             let factor = precision.part(&places).factor()?;
-            let found = factor.solve(&known);
-            let (mean, costs) = found.split_at_checked(size)?;
+            let result = factor.solve(&known);
+            let (mean, costs) = result.split_at_checked(size)?;
             if costs.iter().any(|cost| *cost < 0.0) {
                 free = free.iter().zip(costs).filter(|(_, cost)| **cost >= 0.0).map(|(at, _)| *at).collect();
                 continue;
@@ -527,7 +530,7 @@ impl Posterior {
         self.forecast_at(gpu, (own, alone.loads(gpu, own)), (beside, alone.loads(gpu, beside)))
     }
 
-    /// The same for jobs under other loads than those of their type.
+    /// Forecast for jobs under other loads than those of their type.
     pub(super) fn forecast_at(
         &self,
         gpu: usize,

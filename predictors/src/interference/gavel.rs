@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Most GPUs of a gang.
 const MOST_GPUS: u32 = 4_096;
-/// What is behind the name of a GPU type where each GPU is on a server of its own.
+/// Suffix of the name of a GPU type where each GPU is on a server of its own.
 const APART: &str = "_unconsolidated";
 
 /// Steps a second of a gang alone on one GPU type.
@@ -28,7 +28,8 @@ pub struct GangRate {
     pub gpus: u32,
     /// Steps a second of the whole gang on one machine, or on as few as it takes; 0 where it does not run.
     pub steps_per_s: f64,
-    /// The same with each GPU on a machine of its own; unknown where that was not measured, and of one GPU.
+    /// Steps a second with each GPU on a machine of its own; unknown where that was not measured,
+    /// and for one GPU.
     pub apart_steps_per_s: Option<f64>,
 }
 
@@ -39,7 +40,7 @@ fn key(text: &str) -> Option<(&str, u32)> {
     Some((name, gpus.parse().ok().filter(|gpus| (1..=MOST_GPUS).contains(gpus))?))
 }
 
-/// What is wrong with a file, and on which line if that is known.
+/// Error about a file, with the line if that is known.
 fn wrong(file: &str, line: Option<u64>, found: String) -> Error {
     let remedy = "name Gavel's simulation_throughputs.json, or a CSV of the form in the guide".to_owned();
     Error::Measured { file: file.to_owned(), line, found, remedy }
@@ -60,7 +61,7 @@ fn types(file: &str, text: &str) -> Result<Map<String, Value>> {
 /// # Errors
 /// If it is no JSON of this form, or a gang has no steps a second of at least 0.
 pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let types = types(file, text)?;
     for (gpu, jobs) in types.iter().filter(|(name, _)| !name.ends_with(APART)) {
         let apart_type = format!("{gpu}{APART}");
@@ -72,7 +73,7 @@ pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
         for (job_key, shared) in jobs.as_object().ok_or_else(|| at("holds no object of job types"))? {
             let (job, gpus) = key(job_key).ok_or_else(|| at(&format!("has a job type `{job_key}`")))?;
             let apart = types.get(&apart_type).and_then(|jobs| jobs.get(job_key)).filter(|_| gpus > 1);
-            found.push(GangRate {
+            result.push(GangRate {
                 gpu: gpu.clone(),
                 job: job.to_owned(),
                 gpus,
@@ -81,7 +82,7 @@ pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
             });
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Adds what the text of a file holds to a table.
@@ -89,9 +90,9 @@ pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
 /// # Errors
 /// If it is no JSON of this form.
 pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
-    let wrong = |line: Option<u64>, found: String| wrong(file, line, found);
+    let wrong = |line: Option<u64>, result: String| wrong(file, line, result);
     let types = types(file, text)?;
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let mut of_several = 0u64;
     for (gpu_name, jobs) in types.iter().filter(|(name, _)| !name.ends_with(APART)) {
         let at = |what: &str| format!("`{gpu_name}` {what}");
@@ -125,7 +126,7 @@ pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
                 let (Some(alone_a), Some(alone_b)) = (alone(job_key), alone(other)) else { continue };
                 let ran = rate_a > 0.0 && rate_b > 0.0;
                 let speeds = ran.then(|| Speeds { a: rate_a / alone_a, b: rate_b / alone_b });
-                found.push(SharedPair { gpu, a, b, speeds });
+                result.push(SharedPair { gpu, a, b, speeds });
             }
         }
     }
@@ -134,7 +135,7 @@ pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
             .notes
             .push(format!("{of_several} entries of jobs on several GPUs are passed over: sharing is of one GPU."));
     }
-    table.add_pairs(found);
+    table.add_pairs(result);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What loads cost: a part of the speed that more load never raises, whatever is known.
+//! Cost of loads: a part of the speed that more load never raises, whatever is known.
 //!
 //! With x the own load and y the partner's (shares, see [`super::alone::LOADS`]), a speed falls by Σ β h(x, y) with β ≥ 0 over the terms y, x,
 //! max(0, x + y − 1), max(0, x + y − 1½) and 1 − min(1, 1 / (x + y)) of each load. Every term rises with x and with y, so the speed of
@@ -21,7 +21,7 @@ pub(super) struct LoadTerms {
 
 impl LoadTerms {
     /// Stand-ins from the jobs (GPU type, job) that teach.
-    pub(super) fn of(alone: &Alone, jobs: impl Iterator<Item = (usize, usize)>) -> Self {
+    pub(super) fn new(alone: &Alone, jobs: impl Iterator<Item = (usize, usize)>) -> Self {
         let mut sums = [(0.0, 0u32); LOADS.len()];
         for (gpu, job) in jobs {
             for (sum, load) in sums.iter_mut().zip(alone.loads(gpu, job)) {
@@ -33,7 +33,7 @@ impl LoadTerms {
         Self { usual: sums.map(|(sum, count)| (count > 0).then(|| sum / f64::from(count))) }
     }
 
-    /// How many terms.
+    /// Number of terms.
     pub(super) fn count(&self) -> usize {
         self.usual.iter().flatten().count() * TERMS
     }

@@ -16,7 +16,8 @@ pub const LUCID_GPU: &str = "rtx3090";
 /// Columns that tell a job alone.
 pub(super) const JOB: [&str; 4] = ["model", "dataset", "batchsize", "amp"];
 
-/// What tells a job type: its family and name, its batch size, and the bits of its numbers.
+/// Facts in the name of a job type: its family and name, its batch size, and the bits of its
+/// numbers.
 pub(super) struct LucidJob {
     pub(super) family: String,
     pub(super) name: String,
@@ -29,7 +30,7 @@ impl LucidJob {
     ///
     /// # Errors
     /// If a cell is missing, or no number where it has to be one.
-    pub(super) fn of(row: &SheetRow<'_>, end: &str) -> Result<Self> {
+    pub(super) fn new(row: &SheetRow<'_>, end: &str) -> Result<Self> {
         let column = |name: &str| format!("{name}{end}");
         let (family, dataset) = (row.name(&column("model"))?, row.name(&column("dataset"))?);
         let amp = column("amp");
@@ -37,8 +38,8 @@ impl LucidJob {
             "0" => ("", 32.0),
             "1" => (", mixed precision", 16.0),
             other => {
-                let found = format!("column `{amp}` holds `{other}`");
-                return Err(row.wrong(found, "write 1 for mixed precision, else 0"));
+                let problem = format!("column `{amp}` holds `{other}`");
+                return Err(row.wrong(problem, "write 1 for mixed precision, else 0"));
             }
         };
         let batchsize = column("batchsize");
@@ -48,7 +49,7 @@ impl LucidJob {
         Ok(Self { family: family.to_owned(), name, batch, bits })
     }
 
-    /// What is known of it without a measurement.
+    /// Profile known without a measurement.
     pub(super) fn profile(&self) -> JobProfile {
         JobProfile::default().with(Quantity::Batch, self.batch).with(Quantity::PrecisionBits, self.bits)
     }
@@ -66,20 +67,20 @@ pub(super) fn has_pairs(sheet: &Sheet<'_>) -> bool {
 /// If a cell is not what it should be; with its line.
 pub(super) fn pairs(sheet: Sheet<'_>, table: &mut SharingTable) -> Result<()> {
     let gpu = table.gpu_type(LUCID_GPU);
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     sheet.rows(|row| {
         let mut place = |end: &str| -> Result<usize> {
-            let job = LucidJob::of(row, end)?;
+            let job = LucidJob::new(row, end)?;
             let at = table.job_of_family(&job.name, &job.family);
             table.set_profile(gpu, at, &job.profile());
             Ok(at)
         };
         let (a, b) = (place("1")?, place("2")?);
         let speeds = Speeds::of(row, ["speed1", "speed2"])?;
-        found.push(SharedPair { gpu, a, b, speeds });
+        result.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;
-    table.add_pairs(found);
+    table.add_pairs(result);
     Ok(())
 }
 

@@ -29,7 +29,7 @@ const OF_FAMILY: f64 = 2.0;
 const OF_BATCH: f64 = 9.0;
 const OF_MEMORY: f64 = 100.0;
 const OF_CONSTANT: f64 = 1.0;
-/// Where slopes of memory begin, as shares of the largest sum.
+/// Sums of memory at which slopes begin, as shares of the largest sum.
 const KNOTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
 /// Log odds of not fitting in an empty GPU, and their variance; where slopes of the share of a GPU's memory begin, and what these slopes are where nothing is measured.
 const EMPTY: f64 = -4.6;
@@ -46,16 +46,17 @@ const FARTHEST: f64 = 12.0;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     gpus: Vec<Option<OfGpu>>,
-    /// Of GPU types without pairs whose memory is known.
+    /// Model of GPU types without pairs whose memory is known.
     unseen: Option<OfShare>,
 }
 
-/// The chance by the share of a GPU's memory that both jobs take.
+/// Model of the chance by the share of a GPU's memory that both jobs take.
 #[derive(Debug, Clone)]
 struct OfShare {
     /// Memory of each GPU type, MB.
     wholes: Vec<Option<f64>>,
-    /// What each job type takes on each GPU type, MB; elsewhere its mean, or that of all.
+    /// Memory of each job type on each GPU type, MB; where unknown, the job type's mean, or that of
+    /// all.
     takes: Vec<Vec<f64>>,
     constant: f64,
     slopes: [f64; SHARES.len()],
@@ -72,7 +73,7 @@ struct OfGpu {
     constant: f64,
     slopes: [f64; KNOTS.len()],
     doubt: Doubt,
-    /// Of log odds with a new family, once they are widened; none where plain ones stand.
+    /// Shift of widened log odds with a new family; none where plain log odds are used.
     shift: Option<f64>,
 }
 
@@ -100,7 +101,7 @@ impl Memory {
         Self::fit(table, teaches, |gpu, pairs| shift(&left_out(table, gpu, pairs)))
     }
 
-    /// What was trained on all pairs of a table, with its [shifts](Self::shifts).
+    /// Restores a memory trained on all pairs of a table, from its [shifts](Self::shifts).
     pub(super) fn restore(table: &SharingTable, shifts: &[Option<f64>]) -> Self {
         Self::fit(table, &vec![true; table.pairs().len()], |gpu, _| shifts.get(gpu).copied().flatten())
     }
@@ -116,7 +117,8 @@ impl Memory {
         Self { gpus: (0..table.gpu_types().len()).map(of_gpu).collect(), unseen }
     }
 
-    /// By how much log odds with a new family are moved on each GPU type once they are widened; none where they stand as they are.
+    /// Shift of widened log odds with a new family on each GPU type; none where plain log odds are
+    /// used.
     pub(super) fn shifts(&self) -> Vec<Option<f64>> {
         self.gpus.iter().map(|of| of.as_ref()?.shift).collect()
     }
@@ -152,7 +154,8 @@ impl Memory {
     }
 }
 
-/// What is said of the pairs of each group of families on a GPU type while it is left out: by what saw all others, and, for each of these, by what saw neither.
+/// Forecasts of the pairs of each group of families on a GPU type while the group is left out: from
+/// all others, and from all others but one more group, for each such group.
 fn left_out(table: &SharingTable, gpu: usize, pairs: &[&SharedPair]) -> Vec<LeftOut> {
     let families = distinct(pairs.iter().flat_map(|pair| [table.family(pair.a), table.family(pair.b)]));
     let fold = |job: usize| families.binary_search(&table.family(job)).unwrap_or_default() % FOLDS;
@@ -185,7 +188,7 @@ fn left_out(table: &SharingTable, gpu: usize, pairs: &[&SharedPair]) -> Vec<Left
     said
 }
 
-/// What reaches over knots, at their slopes.
+/// Sum of the distances over knots, each at its slope.
 fn risen<const KNOTS: usize>(over: [f64; KNOTS], slopes: [f64; KNOTS]) -> f64 {
     over.iter().zip(slopes).map(|(over, slope)| over * slope).sum()
 }
@@ -212,7 +215,7 @@ impl OfShare {
             };
             (0..jobs).map(of_job).collect()
         });
-        let mut found =
+        let mut result =
             Self { takes: takes.collect(), wholes, constant: EMPTY, slopes: SHARES.map(|(_, slope)| slope) };
         let known = |job: usize| (0..gpus).any(|gpu| table.profile(gpu, job).get(Quantity::MemoryMb).is_some());
         let rows: Vec<Row> = table
@@ -221,7 +224,7 @@ impl OfShare {
             .zip(teaches)
             .filter(|(pair, teaches)| **teaches && known(pair.a) && known(pair.b))
             .filter_map(|(pair, _)| {
-                let over = found.over(pair.gpu, &[(pair.a, None), (pair.b, None)])?;
+                let over = result.over(pair.gpu, &[(pair.a, None), (pair.b, None)])?;
                 let row = [(0, 1.0)].into_iter().chain(over.into_iter().zip(1..).map(|(over, at)| (at, over)));
                 Some((row.collect(), pair.speeds.is_none()))
             })
@@ -236,12 +239,13 @@ impl OfShare {
         centres.extend(SHARES.map(|(_, slope)| slope));
         let fitted = newton(&rows, &precision, &centres, 1 + SHARES.len())?;
         let (constant, slopes) = fitted.split_first()?;
-        found.constant = *constant;
-        found.slopes.iter_mut().zip(slopes).for_each(|(slot, slope)| *slot = *slope);
-        Some(found)
+        result.constant = *constant;
+        result.slopes.iter_mut().zip(slopes).for_each(|(slot, slope)| *slot = *slope);
+        Some(result)
     }
 
-    /// How far the share of the memory that some jobs take together reaches over each of [`SHARES`]; `None` where the memory of the GPU type is not known.
+    /// Distance by which the share of the memory that some jobs take together exceeds each of
+    /// [`SHARES`]; `None` where the memory of the GPU type is not known.
     fn over(&self, gpu: usize, jobs: &[(usize, Option<f64>)]) -> Option<[f64; SHARES.len()]> {
         let whole = self.wholes.get(gpu).copied().flatten()?;
         let of = |(job, told): &(usize, Option<f64>)| Some(told.or(self.takes.get(gpu)?.get(*job).copied())?.max(0.0));
@@ -315,8 +319,8 @@ impl OfGpu {
         if let Some(slot) = centres.first_mut() {
             *slot = centre;
         }
-        let found = newton(&rows, &precision, &centres, sloped)?;
-        let at = |place: usize| found.get(place).copied().unwrap_or_default();
+        let result = newton(&rows, &precision, &centres, sloped)?;
+        let at = |place: usize| result.get(place).copied().unwrap_or_default();
         let of_job = |job: usize| {
             at(1) * own.doubt.batches.get(job).copied().unwrap_or_default()
                 + at(sloped + table.family(job))
@@ -326,13 +330,13 @@ impl OfGpu {
         slopes.iter_mut().enumerate().for_each(|(knot, slope)| *slope = at(2 + knot));
         // The slopes of memory count as known.
         let open: Vec<usize> = (0..size).filter(|place| !(2..sloped).contains(place)).collect();
-        let covariance = curvature(&rows, &precision, &found).part(&open).factor()?.inverse();
+        let covariance = curvature(&rows, &precision, &result).part(&open).factor()?.inverse();
         let jobs = (0..jobs).map(of_job).collect();
         let doubt = Doubt { covariance, ..own.doubt };
         Some(Self { jobs, constant: at(0), slopes, doubt, ..own })
     }
 
-    /// How far the memory of some jobs together reaches over each knot.
+    /// Distance by which the memory of some jobs together exceeds each knot.
     fn over(&self, jobs: &[(usize, Option<f64>)]) -> [f64; KNOTS.len()] {
         let of = |(job, told): &(usize, Option<f64>)| {
             let told = told.filter(|_| self.whole > 0.0).map(|mb| mb / self.whole);
@@ -371,7 +375,7 @@ fn told(row: &[(usize, f64)], at: &[f64]) -> f64 {
     row.iter().map(|(place, value)| value * at.get(*place).copied().unwrap_or_default()).sum()
 }
 
-/// How sharply the parts are known.
+/// Curvature of the log posterior at `at`: the precision with which the parts are known.
 fn curvature(rows: &[Row], precision: &[f64], at: &[f64]) -> Square {
     let mut curve = Square::zeros(precision.len());
     for (place, weight) in precision.iter().enumerate() {
@@ -474,7 +478,8 @@ mod tests {
         assert!((chance(&none, 9, 0, 1) - chance(&none, gpu, 0, 1)).abs() < 1e-12);
     }
 
-    /// Found by a newcomer: of families of which nothing was measured, many times as many pairs did not fit as were forecast where little was, and far fewer where much was.
+    /// Regression test: for unmeasured families, many times as many pairs did not fit as were
+    /// forecast where little was, and far fewer where much was.
     #[test]
     fn chances_of_new_families_are_calibrated_without_them() {
         // Six families of four job types, each larger than the one before; what is above 7.2 together does not fit. Larger or smaller than all that teach, a family is far from their mean.
@@ -518,17 +523,18 @@ mod tests {
             }
         }
         assert!(loss < 0.9 * plain_loss, "{loss} {plain_loss}");
-        // Found by a reader: a pair of two families was in the folds of both, so the shift that was tested on a family had seen what came of its pairs.
+        // Regression: a pair of two families was in the folds of both, so the shift that was tested
+        // on a family had seen what came of its pairs.
         let pairs_of = |table: &SharingTable, family: usize| -> Vec<(usize, u64, bool)> {
             let said = left_out(table, 0, &table.pairs().iter().collect::<Vec<_>>());
             let beside = said.iter().filter(|one| one.beside == Some(family));
             beside.map(|one| (one.family, one.widened.to_bits(), one.came)).collect()
         };
         for family in 0..6 {
-            let found = pairs_of(&table, family);
+            let result = pairs_of(&table, family);
             // Of the other five, four job types each: those within the family, and those with the four others from either side.
-            assert_eq!(found.len(), 5 * (4 * 5 / 2 + 4 * 16));
-            assert_eq!(found, pairs_of(&world(Some(family)), family));
+            assert_eq!(result.len(), 5 * (4 * 5 / 2 + 4 * 16));
+            assert_eq!(result, pairs_of(&world(Some(family)), family));
         }
         // A saved model has its shifts, and one that was saved without any says what it said.
         let memory = Memory::train(&table, &all);
@@ -544,7 +550,8 @@ mod tests {
         assert_eq!(Memory::train(&table, &fitted).shifts(), [None]);
     }
 
-    /// Found by an audit: on a GPU type without pairs the chance was the mean of the others', whatever memory it had.
+    /// Regression test: on a GPU type without pairs the chance was the mean of the others',
+    /// whatever memory it had.
     #[test]
     fn on_a_gpu_type_without_pairs_the_memory_tells_what_does_not_fit() {
         // Ten job types of 2 to 11 GB on GPUs of 16, 24 and 40 GB. The framework takes 5 % of what is there.

@@ -42,7 +42,7 @@ const FORMAT: Format = Format {
     oldest: 2,
     longest: 1 << 30,
     of: "sharing",
-    command: "tracecast train interference",
+    command: "tracecast model train interference",
 };
 /// The section that says which models forecast what, since version 3.
 const CHOICE: &str = "choice";
@@ -54,17 +54,17 @@ const SLICES: &str = "slices";
 const ANYTHING: &str = " anything";
 /// Names of stand-ins for a further job type of a family begin so.
 const ANOTHER: &str = " another of ";
-/// By how much the log odds of not fitting move for a pair that was measured.
+/// Shift of the log odds of not fitting for a pair that was measured.
 const MEASURED: f64 = 6.0;
 
-/// What a predictor was trained on.
+/// Record that a predictor was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SharingTrained {
     /// Seed of its draws.
     pub seed: u64,
     /// GPU types, those of which only profiles are known as well.
     pub gpu_types: Vec<String>,
-    /// Those of them on which some pair was measured.
+    /// GPU types on which some pair was measured.
     #[serde(default)]
     pub measured_gpu_types: Vec<String>,
     /// Job types with at least one measured pair, or a profile.
@@ -73,9 +73,9 @@ pub struct SharingTrained {
     pub families: usize,
     /// Measured pairs.
     pub pairs: usize,
-    /// Those of them that did not fit.
+    /// Measured pairs that did not fit.
     pub did_not_fit: usize,
-    /// What is known of jobs alone, by column.
+    /// Known quantities of jobs alone, by column.
     pub features: Vec<String>,
     /// Mean absolute error on families that were left out while it was trained; none where nothing could be left out.
     pub held_back_mae: Option<f64>,
@@ -106,11 +106,11 @@ pub struct SharingPredictor {
 /// A job that is asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharingJob {
-    /// Its job type.
+    /// Job type.
     pub job_type: String,
-    /// Its family, where the name of the job type does not tell it.
+    /// Family, where the name of the job type does not tell it.
     pub family: Option<String>,
-    /// What was seen of it, in place of what is known of its type.
+    /// Observed quantities of the job, in place of its type's.
     pub seen: JobProfile,
 }
 
@@ -121,7 +121,7 @@ impl SharingJob {
     }
 }
 
-/// What an answer rests on.
+/// Basis of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -129,9 +129,9 @@ pub enum Basis {
     Nothing,
     /// No pair was measured on the GPU type: the answer is carried over from others.
     OtherGpuTypes,
-    /// Of one of the two jobs not even the family was measured.
+    /// Not even the family of one of the two jobs was measured.
     Stranger,
-    /// Of one of the two jobs, or both, only others of the family were measured.
+    /// Only other job types of the family were measured, for one of the two jobs or both.
     Family,
     /// Both job types were measured, beside others or on other GPU types.
     JobTypes,
@@ -140,7 +140,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// In words.
+    /// Basis in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Nothing => "nothing: GPU type unknown",
@@ -169,7 +169,7 @@ struct Stored {
 
 impl Stored {
     /// The first job types of a table, and all its pairs.
-    fn of(table: &SharingTable, known: usize) -> Self {
+    fn new(table: &SharingTable, known: usize) -> Self {
         let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
         let jobs = table.jobs().iter().enumerate().take(known);
         let mut profiles = Vec::new();
@@ -267,14 +267,15 @@ fn calibrated_on(table: &SharingTable, committee: &Committee) -> Vec<String> {
 pub struct ToMeasure {
     /// GPU type.
     pub gpu_type: String,
-    /// The job that little is known of.
+    /// Job that little is known of.
     pub job_a: String,
     /// The job type beside which to measure it.
     pub job_b: String,
-    /// How far its speeds beside all job types may lie from their forecasts (root mean square of the deviations), with the pairs before this one measured;
-    /// by the models that forecast job types of which some pair was measured.
+    /// Root mean square deviation expected between its speeds beside all job types and their
+    /// forecasts, with the pairs before this one measured; by the models that forecast job types of
+    /// which some pair was measured.
     pub deviation_before: f64,
-    /// The same with this one.
+    /// Root mean square deviation expected with this pair measured, too.
     pub deviation_after: f64,
 }
 
@@ -285,7 +286,7 @@ impl SharingPredictor {
     /// If there are too few pairs, the model cannot be fitted, or there are more job types than can be fitted in a minute or two.
     pub fn train(table: &SharingTable, seed: u64) -> Result<Self> {
         let known = table.jobs().len();
-        let stored = Stored::of(&table.clone().sorted(), known);
+        let stored = Stored::new(&table.clone().sorted(), known);
         let told = serde_json::to_vec(&stored).map_err(|error| Error::Defect(error.to_string()))?;
         let whole = stored.table().map_err(Error::Defect)?;
         let steps = left_out::steps(&whole);
@@ -301,7 +302,7 @@ impl SharingPredictor {
             );
             return Err(Error::Learner { learner: "effects of jobs", reason });
         }
-        let committee = Committee::of(&whole, seed)?;
+        let committee = Committee::new(&whole, seed)?;
         let is_known = |quantity: &Quantity| {
             (0..table.gpu_types().len())
                 .any(|gpu| (0..table.jobs().len()).any(|job| table.profile(gpu, job).get(*quantity).is_some()))
@@ -324,14 +325,15 @@ impl SharingPredictor {
         Ok(Self { known, table: whole, committee, slices: None, trained })
     }
 
-    /// The same, with how far it is off on GPU types that are left out of its table whole. It takes about as long as the training for each of them; where that is too much, nothing is tested.
+    /// Adds the error on GPU types that are left out of its table entirely. It takes about as long
+    /// as the training for each of them; where that is too much, nothing is tested.
     #[must_use]
     pub fn tested_elsewhere(mut self, table: &SharingTable) -> Self {
         self.trained.gpu_type_left_out_mae = left_out::mae(table, self.trained.seed);
         self
     }
 
-    /// The same with what was learned of speeds on MIG slices.
+    /// Adds a predictor of speeds on MIG slices.
     #[must_use]
     pub fn with_slices(mut self, slices: SlicePredictor) -> Self {
         self.trained.slices_of = Some(slices.gpu_type().to_owned());
@@ -339,19 +341,19 @@ impl SharingPredictor {
         self
     }
 
-    /// What it knows of MIG slices, if any were measured.
+    /// Predictor of speeds on MIG slices, if any were measured.
     pub fn slices(&self) -> Option<&SlicePredictor> {
         self.slices.as_ref()
     }
 
-    /// What it was trained on.
+    /// Record that the predictor was trained on.
     pub fn trained(&self) -> &SharingTrained {
         &self.trained
     }
 
     /// The GPU type as the measurements spell it, if they have it in capitals or not; else as it was asked for.
-    pub fn gpu_type<'a>(&'a self, asked: &'a str) -> &'a str {
-        self.trained.gpu_types.iter().find(|known| known.eq_ignore_ascii_case(asked)).map_or(asked, String::as_str)
+    pub fn gpu_type<'a>(&'a self, name: &'a str) -> &'a str {
+        self.trained.gpu_types.iter().find(|known| known.eq_ignore_ascii_case(name)).map_or(name, String::as_str)
     }
 
     /// Whether some pair was measured on a GPU type, in capitals or not.
@@ -359,7 +361,8 @@ impl SharingPredictor {
         self.trained.measured_gpu_types.iter().any(|known| known.eq_ignore_ascii_case(gpu_type))
     }
 
-    /// What must be said before any answer about a GPU type on which no pair was measured; none where some was.
+    /// Warning to give before any answer about a GPU type on which no pair was measured; none where
+    /// some was.
     pub fn unmeasured(&self, gpu_type: &str) -> Option<String> {
         if self.is_measured_on(gpu_type) {
             return None;
@@ -413,7 +416,7 @@ impl SharingPredictor {
     }
 
     fn sections(&self) -> std::result::Result<Vec<(String, Vec<u8>)>, String> {
-        let table = serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| error.to_string())?;
+        let table = serde_json::to_vec(&Stored::new(&self.table, self.known)).map_err(|error| error.to_string())?;
         let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
         let choice = serde_json::to_vec(&self.committee.choice()).map_err(|error| error.to_string())?;
         let fits = serde_json::to_vec(&self.committee.shifts()).map_err(|error| error.to_string())?;
@@ -452,7 +455,7 @@ impl SharingPredictor {
         Format { version, ..FORMAT }.write(trained, sections).unwrap()
     }
 
-    /// The bytes of a file whose section has other bytes, or is not there.
+    /// File whose section has other bytes, or is absent.
     #[cfg(test)]
     #[allow(clippy::unwrap_used)]
     pub(super) fn to_bytes_with(&self, section: &str, bytes: Option<&[u8]>) -> Vec<u8> {
@@ -472,7 +475,7 @@ impl SharingPredictor {
         let (told, numbers) = (opened.take("table")?, opened.take("numbers")?);
         let stored: Stored = serde_json::from_slice(&told).map_err(|error| opened.refusal.damaged(error))?;
         let known = stored.jobs.len();
-        let table = stored.table().map_err(|found| opened.refusal.damaged(found))?;
+        let table = stored.table().map_err(|result| opened.refusal.damaged(result))?;
         let words = numbers.chunks_exact(8);
         let numbers: Vec<f64> =
             words.filter_map(|word| <[u8; 8]>::try_from(word).ok()).map(f64::from_le_bytes).collect();
@@ -520,7 +523,7 @@ impl SharingPredictor {
         (find(ANYTHING).unwrap_or_default(), Basis::Stranger)
     }
 
-    /// What is known of a job: what was seen of it, else what is known of its type.
+    /// Profile of a job: observed quantities, else those of its type.
     fn profile(&self, gpu: usize, at: usize, job: &SharingJob) -> JobProfile {
         let mut profile = self.table.profile(gpu, at);
         for quantity in Quantity::ALL {
@@ -543,8 +546,8 @@ impl SharingPredictor {
         let (low, high) = (at_a.min(at_b), at_a.max(at_b));
         // Pairs are in this order.
         let pairs = self.table.pairs();
-        let found = pairs.binary_search_by(|pair| (pair.gpu, pair.a, pair.b).cmp(&(gpu, low, high)));
-        let Some(measured) = found.ok().and_then(|at| pairs.get(at)) else {
+        let result = pairs.binary_search_by(|pair| (pair.gpu, pair.a, pair.b).cmp(&(gpu, low, high)));
+        let Some(measured) = result.ok().and_then(|at| pairs.get(at)) else {
             let known = known_a.min(known_b);
             return (told, if self.is_measured_on(gpu_type) { known } else { known.min(Basis::OtherGpuTypes) });
         };
@@ -585,11 +588,11 @@ impl SharingPredictor {
             sum::mean(&squares).unwrap_or_default().sqrt()
         };
         let mut before = spread(&wiser);
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for (_, partner) in self.committee.to_measure(gpu, &[at], &open, count) {
             wiser.looks_at(gpu, at, partner);
             let after = spread(&wiser);
-            found.push(ToMeasure {
+            result.push(ToMeasure {
                 gpu_type: gpu_type.to_owned(),
                 job_a: job.job_type.clone(),
                 job_b: self.table.jobs().get(partner).cloned().unwrap_or_default(),
@@ -598,7 +601,7 @@ impl SharingPredictor {
             });
             before = after;
         }
-        Ok(found)
+        Ok(result)
     }
 
     fn move_by(&self, told: &mut SpeedForecast, by: f64) {

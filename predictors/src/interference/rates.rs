@@ -1,4 +1,4 @@
-//! How fast gangs of GPUs run alone: steps a second of a job type on so many GPUs of a type.
+//! Rates of gangs of GPUs alone: steps a second of a job type on so many GPUs of a type.
 //!
 //! Read are Gavel's JSON ([`super::gavel`]) or a CSV with the columns `gpu_type,job,gpus,steps_per_s`, and `apart_steps_per_s` if there is one: the same with each GPU on a machine of its own. The steps are those of the whole gang. 0 says that the gang does not run on
 //! that GPU type, an empty `apart_steps_per_s` that this was not measured. Other columns are passed over, and a note names them; one that is hardly any but `apart_steps_per_s` is an error. Any file may be compressed (`.gz`, `.zst`).
@@ -21,12 +21,12 @@ const COLUMNS: [&str; 4] = ["gpu_type", "job", "gpus", "steps_per_s"];
 /// The column of machines apart.
 const APART: &str = "apart_steps_per_s";
 
-/// What a file says of gangs alone.
+/// Rates of gangs alone that a file states.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rates {
     /// The rate of each gang.
     pub gangs: Vec<GangRate>,
-    /// What a reader must know of the file, a sentence each.
+    /// Notes on the file for readers, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -37,15 +37,15 @@ pub struct Rates {
 pub fn rates(path: &Path) -> Result<Rates> {
     let content = text(path)?;
     let file = path.display().to_string();
-    let found = if content.trim_start().starts_with('{') {
+    let result = if content.trim_start().starts_with('{') {
         Rates { gangs: gavel::alone(&file, &content)?, notes: Vec::new() }
     } else {
         of_csv(path, &content)?
     };
-    if !found.gangs.iter().any(|rate| rate.steps_per_s > 0.0) {
+    if !result.gangs.iter().any(|rate| rate.steps_per_s > 0.0) {
         return Err(Error::TooFew(format!("{file}: no job type runs on any GPU type in it")));
     }
-    Ok(found)
+    Ok(result)
 }
 
 fn of_csv(path: &Path, content: &str) -> Result<Rates> {
@@ -60,7 +60,7 @@ fn of_csv(path: &Path, content: &str) -> Result<Rates> {
     }
     let is_passed = |column: &&String| column.as_str() != APART && !COLUMNS.contains(&column.as_str());
     let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
-    let mut found: Vec<GangRate> = Vec::new();
+    let mut result: Vec<GangRate> = Vec::new();
     let mut seen: BTreeMap<(String, String, u32), (f64, Option<f64>)> = BTreeMap::new();
     sheet.rows(|row| {
         let number = |name: &str| {
@@ -96,11 +96,11 @@ fn of_csv(path: &Path, content: &str) -> Result<Rates> {
             let what = format!("it says {}, and an earlier line {}", in_words(said), in_words(before));
             return Err(row.wrong(what, "keep one line for each GPU type, job and number of GPUs"));
         }
-        found.push(rate);
+        result.push(rate);
         Ok(())
     })?;
     let note = passed_over(path, &passed).map(|note| format!("{note} Read are {} and {APART}.", COLUMNS.join(", ")));
-    Ok(Rates { gangs: found, notes: note.into_iter().collect() })
+    Ok(Rates { gangs: result, notes: note.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -119,7 +119,8 @@ mod tests {
         all(content).map(|rates| rates.gangs)
     }
 
-    /// Found by a newcomer: `apart_steps_s` was passed over without a word, and the plan took machines apart to be as fast as one.
+    /// Regression test: `apart_steps_s` was passed over without a word, and the plan took machines
+    /// apart to be as fast as one.
     #[test]
     fn columns_that_are_not_read_are_told() {
         let notes = |head: &str| all(&format!("gpu_type,job,gpus,steps_per_s{head}\nv100,a,2,3,1\n"));
@@ -135,8 +136,8 @@ mod tests {
 
     #[test]
     fn a_csv_and_the_json_are_read() {
-        let found = read("gpu_type,job,gpus,steps_per_s,note\nv100,a,1,4,x\nv100,a,2,7.5,\nk80,a,1,0,\n").unwrap();
-        assert_eq!(found.len(), 3);
+        let result = read("gpu_type,job,gpus,steps_per_s,note\nv100,a,1,4,x\nv100,a,2,7.5,\nk80,a,1,0,\n").unwrap();
+        assert_eq!(result.len(), 3);
         let of = |gpus: u32, steps_per_s: f64, apart_steps_per_s: Option<f64>| GangRate {
             gpu: "v100".into(),
             job: "a".into(),
@@ -144,9 +145,9 @@ mod tests {
             steps_per_s,
             apart_steps_per_s,
         };
-        assert_eq!(found[1], of(2, 7.5, None));
-        let found = read(r#"{"v100": {"('a', 1)": {"null": 4.0}, "('a', 4)": {"null": 0.0}}, "v100_unconsolidated": {"('a', 1)": {"null": 9.0}, "('a', 4)": {"null": 3.0}}}"#).unwrap();
-        assert_eq!(found, [of(1, 4.0, None), of(4, 0.0, Some(3.0))]);
+        assert_eq!(result[1], of(2, 7.5, None));
+        let result = read(r#"{"v100": {"('a', 1)": {"null": 4.0}, "('a', 4)": {"null": 0.0}}, "v100_unconsolidated": {"('a', 1)": {"null": 9.0}, "('a', 4)": {"null": 3.0}}}"#).unwrap();
+        assert_eq!(result, [of(1, 4.0, None), of(4, 0.0, Some(3.0))]);
         let apart = "gpu_type,job,gpus,steps_per_s,apart_steps_per_s\nv100,a,1,4,\nv100,a,2,7.5,3\nv100,a,4,9,0\n";
         assert_eq!(read(apart).unwrap(), [of(1, 4.0, None), of(2, 7.5, Some(3.0)), of(4, 9.0, Some(0.0))]);
     }

@@ -53,7 +53,7 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
 /// All that several files say of sharing, such as those of several GPU types, as if it stood in one: pairs in the order of the files, then profiles.
 ///
 /// # Errors
-/// As [`sharing`].
+/// Errors of [`sharing`].
 pub fn sharing_of_all<P: AsRef<Path>>(pairs: &[P], profiles: &[P]) -> Result<SharingTable> {
     let mut table = SharingTable::new();
     for pairs in pairs.iter().map(AsRef::as_ref) {
@@ -104,16 +104,16 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<Op
     }
     let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
     sheet.needs(&needed, &format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")))?;
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     sheet.rows(|row| {
         let gpu = table.gpu_type(row.name("gpu_type")?);
         let (a, b) = (table.job(row.name("job_a")?), table.job(row.name("job_b")?));
         let speeds = Speeds::of(row, ["speed_a", "speed_b"])?;
-        found.push(SharedPair { gpu, a, b, speeds });
+        result.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;
-    let rows = found.len();
-    table.add_pairs(found);
+    let rows = result.len();
+    table.add_pairs(result);
     Ok(Some(rows))
 }
 
@@ -137,13 +137,13 @@ pub struct ProfileRow {
     pub gpu_type: String,
     /// Job type.
     pub job: String,
-    /// Its family, where the row tells it.
+    /// Family, where the row states it.
     pub family: Option<String>,
-    /// What is known of it.
+    /// Profile of the job type.
     pub profile: JobProfile,
-    /// What of it is a forecast, and was not measured.
+    /// Quantities of the profile that are forecasts, and were not measured.
     pub forecast: Vec<Quantity>,
-    /// What telemetry the row rests on.
+    /// Telemetry the row rests on.
     pub rests_on: RestsOn,
 }
 
@@ -155,16 +155,16 @@ pub(super) fn quantities<'c, P: PartialEq>(
     sheet: &'c Sheet<'_>,
     part: impl Fn(&'c str) -> Option<(P, &'c str)>,
 ) -> Result<Vec<(String, P, Quantity)>> {
-    let mut found: Vec<(String, P, Quantity)> = Vec::new();
+    let mut result: Vec<(String, P, Quantity)> = Vec::new();
     for column in sheet.columns() {
         let Some((part, name)) = part(column) else { continue };
         let Some(quantity) = Quantity::of_column(name) else { continue };
-        if let Some((before, ..)) = found.iter().find(|(_, of, known)| (of, *known) == (&part, quantity)) {
+        if let Some((before, ..)) = result.iter().find(|(_, of, known)| (of, *known) == (&part, quantity)) {
             return Err(sheet.twice(&format!("columns `{before}` and `{column}` are both {}", quantity.name())));
         }
-        found.push((column.clone(), part, quantity));
+        result.push((column.clone(), part, quantity));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Calls `each` with every row of a file of profiles: the documented form, MISO's or Lucid's. Returns the columns that nothing is done with.
@@ -191,7 +191,7 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
         let filled = |column: &str| Some(row.cell(column)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         let mut profile = JobProfile::default();
         let (gpu_type, job, family) = if is_lucid {
-            let job = LucidJob::of(row, "")?;
+            let job = LucidJob::new(row, "")?;
             profile = job.profile();
             (LUCID_GPU.to_owned(), job.name, Some(job.family))
         } else if is_miso {
@@ -204,8 +204,8 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
         }
         let forecast = row.cell(FORECAST).split_whitespace().map(|name| {
             Quantity::of_column(name).ok_or_else(|| {
-                let found = format!("column `{FORECAST}` names `{name}`");
-                row.wrong(found, "name columns of quantities in it, such as sm_util_pct, with a blank between them")
+                let result = format!("column `{FORECAST}` names `{name}`");
+                row.wrong(result, "name columns of quantities in it, such as sm_util_pct, with a blank between them")
             })
         });
         let forecast = forecast.collect::<Result<_>>()?;
@@ -216,7 +216,7 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
     Ok(passed)
 }
 
-/// The columns of a file that nothing is done with, in a sentence; none if there are none.
+/// Columns of a file that are not used, in a sentence; none if there are none.
 pub(crate) fn passed_over(path: &Path, columns: &[String]) -> Option<String> {
     let told = || format!("{}: columns that nothing is done with: {}.", path.display(), columns.join(", "));
     (!columns.is_empty()).then(told)
@@ -230,14 +230,14 @@ pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
     let (rows, forecasts) = add_profiles(path, table, true)?;
     if forecasts > 0 {
         table.notes.push(format!(
-            "{}: {forecasts} of {rows} profiles hold forecasts of `predict utilisation`, which were not measured.",
+            "{}: {forecasts} of {rows} profiles hold forecasts of `model predict utilisation`, which were not measured.",
             path.display()
         ));
     }
     Ok(())
 }
 
-/// The same without what is a forecast: it must not teach.
+/// Reads profiles without the quantities that are forecasts, which must not teach.
 ///
 /// # Errors
 /// If the file cannot be read, or is not what it should be.
@@ -252,7 +252,7 @@ pub fn read_measured(path: &Path, table: &mut SharingTable) -> Result<()> {
     Ok(())
 }
 
-/// How many profiles there are, and how many hold forecasts.
+/// Adds profiles to a table; returns the number of profiles, and the number that hold forecasts.
 fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> Result<(u64, u64)> {
     let (mut rows, mut forecasts, mut says_something) = (0, 0, false);
     let mut read: BTreeMap<(usize, usize), JobProfile> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! How good forecasts of sharing are: errors, quantiles, coverage, and how well slow pairs and pairs that do not fit are told.
+//! Scores of forecasts of sharing: errors, quantiles, coverage, and how well slow pairs and pairs
+//! that do not fit are told apart from others.
 //!
 //! With y a speed and p the forecast, MAE is the mean of |y − p| and RMSE the root of the mean of (y − p)². The **AUC** is the share of couples of a slow pair
 //! and one that is not in which the slow one has the higher chance (ties count half); there is none where all pairs are of one kind. The **Brier** score of
@@ -14,7 +15,7 @@ use crate::score::{Pinball, pinball};
 /// A normal distribution reaches so far, in standard deviations, with its 90 % interval.
 pub(super) const NORMAL90: f64 = 1.644_853_6;
 
-/// What was forecast of one speed, and what came.
+/// Forecast of one speed, and the observed one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SpeedAndTruth {
     pub(super) truth: f64,
@@ -23,7 +24,7 @@ pub(super) struct SpeedAndTruth {
     pub(super) quantiles: Option<[f64; 5]>,
 }
 
-/// How good forecasts of speeds are.
+/// Scores of forecasts of speeds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SpeedScore {
     /// Speeds scored.
@@ -98,13 +99,13 @@ const BINS: [f64; 7] = [0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0];
 /// Chances that pairs do not fit, of about one size, and how often that came.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OomBin {
-    /// The chances are at least so large,
+    /// Least chance in the bin.
     pub from: f64,
-    /// and less than that; 1 belongs to the last bin.
+    /// Upper end of the bin, exclusive; 1 belongs to the last bin.
     pub to: f64,
-    /// How many they are.
+    /// Number of forecasts.
     pub forecasts: usize,
-    /// Their mean.
+    /// Mean of the forecasts.
     pub mean_forecast: f64,
     /// Share of them that did not fit.
     pub did_not_fit: f64,
@@ -159,17 +160,17 @@ mod tests {
         assert!((bins[0].low - 0.0226).abs() < 1e-4 && (bins[0].high - 0.3477).abs() < 1e-4, "{bins:?}");
         assert!(bins[1].high >= 1.0 - 1e-12 && bins[1].low > 0.2 && reliability(&[]).is_empty());
         let one = |truth: f64| SpeedAndTruth { truth, mean: 0.5, quantiles: Some([0.3, 0.4, 0.5, 0.6, 0.7]) };
-        let found = speeds(&[one(0.5), one(0.8)]).unwrap();
-        assert!((found.mae - 0.15).abs() < 1e-12 && (found.rmse - 0.045f64.sqrt()).abs() < 1e-12);
+        let result = speeds(&[one(0.5), one(0.8)]).unwrap();
+        assert!((result.mae - 0.15).abs() < 1e-12 && (result.rmse - 0.045f64.sqrt()).abs() < 1e-12);
         let close = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-12);
-        assert!(close(found.coverage90, 0.5) && close(found.width90, 0.4), "{found:?}");
+        assert!(close(result.coverage90, 0.5) && close(result.width90, 0.4), "{result:?}");
         // 0.1 × 0.1 and 0.1 × 0.4 at 10 %, none and 0.5 × 0.3 at 50 %.
-        assert!(close(found.pinball.map(|loss| loss.p10), 0.025) && close(found.pinball.map(|loss| loss.p50), 0.075));
+        assert!(close(result.pinball.map(|loss| loss.p10), 0.025) && close(result.pinball.map(|loss| loss.p50), 0.075));
         // A forecast without quantiles has an error, and no interval that could hold.
         let bare = speeds(&[one(0.5), SpeedAndTruth { quantiles: None, ..one(0.8) }]).unwrap();
         assert_eq!(
             (bare.mae.to_bits(), bare.pinball, bare.coverage90, bare.width90),
-            (found.mae.to_bits(), None, None, None)
+            (result.mae.to_bits(), None, None, None)
         );
     }
 }

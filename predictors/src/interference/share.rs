@@ -32,11 +32,11 @@ use broken::bound;
 pub use broken::{BrokenLimit, in_words};
 pub use group::{GroupAnswer, GroupMember, group, joining};
 
-/// What sharing must keep.
+/// Limits that sharing must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SharingLimits {
-    /// How many times as slow the worse of the two may be, at the 0.9 quantile.
+    /// Largest slowdown of the worse of the two, as a factor, at the 0.9 quantile.
     pub slo: f64,
     /// Highest chance that the two do not fit.
     pub most_out_of_memory: f64,
@@ -77,7 +77,8 @@ impl SharingLimits {
         Ok(())
     }
 
-    /// What keeps two jobs from sharing, the worst first; `None` if nothing does. A slowdown without a bound keeps no SLO.
+    /// Worst reason that keeps two jobs from sharing; `None` if there is none. A slowdown without a
+    /// bound keeps no SLO.
     pub fn refusal(&self, progress: f64, slowdown90: Option<f64>, out_of_memory: f64) -> Option<Refused> {
         // The memory first: who does not fit makes no progress to speak of.
         if out_of_memory > self.most_out_of_memory {
@@ -96,9 +97,9 @@ impl SharingLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Refused {
-    /// They may not fit.
+    /// The jobs may not fit.
     OutOfMemory,
-    /// The worse may be slower than the SLO.
+    /// The worse job may be slower than the SLO.
     Slowdown,
     /// Together they make no more progress than one alone.
     Progress,
@@ -133,11 +134,12 @@ impl From<&SpeedForecast> for SpeedAnswer {
 pub struct PairAnswer {
     /// GPU type.
     pub gpu_type: String,
-    /// Whether any pair was measured on it; else the answer is carried over from other GPU types, or a guess.
+    /// Whether any pair was measured on the GPU type; else the answer is carried over from others,
+    /// or a guess.
     pub gpu_type_measured: bool,
     /// Job type of the first.
     pub job_a: String,
-    /// Of the second.
+    /// Job type of the second.
     pub job_b: String,
     /// Identifier of the second, where it was given one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,15 +152,16 @@ pub struct PairAnswer {
     pub out_of_memory: f64,
     /// Expected progress of both, where one alone makes 1.
     pub expected_progress: f64,
-    /// How many times as slow the worse of the two is, at the 0.9 quantile; null where too little is known to bound it.
+    /// Slowdown of the worse of the two, as a factor, at the 0.9 quantile; null where too little is
+    /// known to bound it.
     pub slowdown90: Option<f64>,
     /// Whether to share, within the limits.
     pub share: bool,
     /// Why not: the worst of `broken`.
     pub refused: Option<Refused>,
-    /// Every limit that is not kept, and by which of the two.
+    /// Limits that are not kept, and by which of the two.
     pub broken: Vec<BrokenLimit>,
-    /// What it rests on.
+    /// Basis of the answer.
     pub basis: Basis,
 }
 
@@ -172,7 +175,8 @@ pub fn merit(told: &PairForecast) -> (f64, Option<f64>) {
     merit_of(told.a.mean + told.b.mean, [low(&told.a), low(&told.b)].into_iter(), told.out_of_memory)
 }
 
-/// Of jobs whose expected speeds have this sum, and that all exceed these with a chance of 90 %.
+/// Expected progress and bound on the slowdown of jobs whose expected speeds sum to `speeds`, and
+/// that all exceed `low` with a chance of 90 %.
 fn merit_of(speeds: f64, low: impl Iterator<Item = f64>, out_of_memory: f64) -> (f64, Option<f64>) {
     let progress = (1.0 - out_of_memory) * speeds + out_of_memory;
     (progress, low.reduce(f64::min).map_or(Some(1.0), bound))
@@ -226,7 +230,7 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
     let sheet = Sheet::open(path, &content)?;
     let needed = ["gpu_type", "job_a", "job_b"];
     sheet.needs(&needed, &format!("name a file with the columns {}", needed.join(", ")))?;
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let ends = [("job_a", "family_a", "_a"), ("job_b", "family_b", "_b")];
     let columns = read::quantities(&sheet, |column| {
         ends.iter().zip(0usize..).find_map(|((.., end), at)| Some((at, column.strip_suffix(end)?)))
@@ -244,13 +248,13 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
             }
         }
         let [a, b] = jobs;
-        found.push((row.name("gpu_type")?.to_owned(), a, b));
+        result.push((row.name("gpu_type")?.to_owned(), a, b));
         Ok(())
     })?;
-    if found.is_empty() {
+    if result.is_empty() {
         return Err(Error::TooFew(format!("{}: there is no row in it", path.display())));
     }
-    Ok(found)
+    Ok(result)
 }
 
 #[cfg(test)]
@@ -319,7 +323,7 @@ mod tests {
         let mut flipped = bytes.clone();
         *flipped.last_mut().unwrap() ^= 1;
         assert!(told(&flipped).contains("`fits` is damaged"), "{}", told(&flipped));
-        assert!(told(b"{}\n").contains("tracecast train interference"));
+        assert!(told(b"{}\n").contains("tracecast model train interference"));
     }
 
     /// Two GPU types and seven families, of which the larger jobs do not fit beside one another, so that the chance of it is calibrated; and slices.
@@ -450,7 +454,8 @@ mod tests {
         }
     }
 
-    /// Of two jobs a group is the pair; in any order it is the same; a further job, or more load or memory of any, makes nobody faster and no group fit better; all are numbers.
+    /// A group of two jobs is the pair; in any order it is the same; a further job, or more load or
+    /// memory of any, makes nobody faster and no group fit better; all are numbers.
     #[test]
     fn groups_are_the_same_in_any_order_and_never_gain_by_a_job_or_a_load() {
         let predictor = trained();
@@ -531,7 +536,8 @@ mod tests {
         assert!(!stranger.is_memory_known);
     }
 
-    /// A GPU type with profiles alone was answered as if pairs had been measured there.
+    /// Regression test: a GPU type with profiles alone was answered as if pairs had been measured
+    /// there.
     #[test]
     fn a_gpu_type_without_pairs_is_marked_and_its_error_is_told() {
         let mut table = world();
@@ -607,7 +613,9 @@ mod tests {
         assert_eq!(limits.refusal(progress, slowdown, 0.02), None);
     }
 
-    /// Found by a newcomer: of a GPU type that nobody measured "50 times as slow" was told, which is the slowest speed that is forecast; and a refusal did not say which job broke which limit.
+    /// Regression test: for a GPU type that nobody measured, "50 times as slow" was reported, which
+    /// is the slowest speed that is forecast; and a refusal did not say which job broke which
+    /// limit.
     #[test]
     fn a_slowdown_without_a_bound_is_no_number_and_a_refusal_names_jobs_and_limits() {
         let predictor = trained();
@@ -662,9 +670,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "gpu_type,job_a,job_b,family_b,sm_util_pct_a,colour\ng,x,y,f,40,red\ng,x,x,,,\n")
             .unwrap();
-        let found = read_couples(file.path()).unwrap();
-        assert_eq!(found.len(), 2);
-        let (gpu, a, b) = &found[0];
+        let result = read_couples(file.path()).unwrap();
+        assert_eq!(result.len(), 2);
+        let (gpu, a, b) = &result[0];
         assert_eq!((gpu.as_str(), a.seen.get(Quantity::SmUtilPct), b.family.as_deref()), ("g", Some(40.0), Some("f")));
         std::fs::write(file.path(), "gpu_type,job_a,job_b,sm_util_pct_a\ng,x,y,140\n").unwrap();
         let told = read_couples(file.path()).unwrap_err().to_string();
@@ -676,7 +684,7 @@ mod tests {
         assert!(told.contains("line 1: columns `memory_mb_a` and `memory_used_a` are both memory_mb"), "{told}");
     }
 
-    /// Of the first job type all pairs are measured but one; with that one nothing is left.
+    /// All pairs of the first job type are measured but one; with that one nothing is left.
     #[test]
     fn what_is_all_measured_is_told_so() {
         let predictor = trained();

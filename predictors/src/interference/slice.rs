@@ -39,7 +39,7 @@ pub use saved::{SliceBasis, SlicePredictor, SliceSpeed};
 const PARTS: f64 = 7.0;
 /// Loads that fill a GPU.
 const FILLED_BY: [Quantity; 3] = [Quantity::SmUtilPct, Quantity::MemUtilPct, Quantity::PowerW];
-/// What holds slopes to 0, in units of a family's weight.
+/// Weight that holds slopes to 0, in units of a family's weight.
 const HOLD: f64 = 0.05;
 /// Families without which no forecast is tested or made.
 const LEAST_FAMILIES: usize = 3;
@@ -54,15 +54,15 @@ struct Slice {
 }
 
 impl Slice {
-    /// Of a name such as `3g.20gb`.
-    fn of(name: &str) -> Option<Self> {
+    /// Parses a name such as `3g.20gb`.
+    fn new(name: &str) -> Option<Self> {
         let (parts, memory) = name.split_once("g.")?;
         let parts: f64 = parts.parse().ok()?;
         let memory_gb: f64 = memory.strip_suffix("gb")?.parse().ok()?;
         (parts > 0.0 && parts <= PARTS && memory_gb > 0.0).then_some(Self { parts, memory_gb })
     }
 
-    /// Its share of the SMs of a whole.
+    /// Share of the SMs of a whole GPU.
     fn of_sms(self, whole: Self) -> f64 {
         self.parts / whole.parts
     }
@@ -81,7 +81,7 @@ fn names(slices: impl Iterator<Item = Slice>) -> Vec<String> {
     all.iter().map(|slice| format!("{}g.{}gb", slice.parts, slice.memory_gb)).collect()
 }
 
-/// One job type on one slice.
+/// Measured speed of one job type on one slice.
 #[derive(Debug, Clone, PartialEq)]
 struct OnSlice {
     job: usize,
@@ -122,7 +122,7 @@ impl SliceTable {
             let job = table.job(&miso_job(row.name("model")?, row.name("batch")?));
             let name = row.name("mig_profile")?;
             // Such as `1g.10gb+me`, whose share of the SMs does not say all that it has.
-            let Some(slice) = Slice::of(name) else {
+            let Some(slice) = Slice::new(name) else {
                 *strange.entry(name.to_owned()).or_default() += 1;
                 return Ok(());
             };
@@ -166,7 +166,7 @@ impl SliceTable {
         Ok(Self { table, rows, whole })
     }
 
-    /// What a reader must know of the data, a sentence each.
+    /// Notes on the data for readers, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.table.notes
     }
@@ -203,7 +203,7 @@ impl SliceTable {
 
     /// Speed of a job type on a slice as it was measured, relative to the whole; `None` if it was not.
     pub fn measured(&self, job: usize, slice: &str) -> Option<f64> {
-        let slice = Slice::of(slice)?;
+        let slice = Slice::new(slice)?;
         let mut rows = self.rows.iter().filter(|row| row.job == job);
         if slice == self.whole {
             return rows.next().map(|_| 1.0);
@@ -213,7 +213,7 @@ impl SliceTable {
 
     /// Share of the SMs that a slice has of the whole: what naive rules take for its speed.
     pub fn share_of_sms(&self, slice: &str) -> Option<f64> {
-        Slice::of(slice).map(|slice| slice.of_sms(self.whole))
+        Slice::new(slice).map(|slice| slice.of_sms(self.whole))
     }
 
     /// Families with speeds on slices.
@@ -235,7 +235,7 @@ fn speed(filling: f64, share: f64) -> f64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SliceModel {
     constant: f64,
-    /// Of [`FILLED_BY`], for shares of the largest known value.
+    /// Slopes of [`FILLED_BY`], for shares of the largest known value.
     slopes: [f64; 3],
     wholes: [f64; 3],
     usual: [f64; 3],
@@ -291,14 +291,14 @@ impl SliceModel {
                 }
             }
             let wanted: Vec<f64> = free.iter().filter_map(|at| told.get(*at).copied()).collect();
-            let found = normal.part(&free).factor()?.solve(&wanted);
+            let result = normal.part(&free).factor()?.solve(&wanted);
             let kept: Vec<usize> =
-                free.iter().zip(&found).filter(|(at, value)| **at == 0 || **value >= 0.0).map(|(at, _)| *at).collect();
+                free.iter().zip(&result).filter(|(at, value)| **at == 0 || **value >= 0.0).map(|(at, _)| *at).collect();
             if kept.len() < free.len() {
                 free = kept;
                 continue;
             }
-            for (at, value) in free.iter().zip(found) {
+            for (at, value) in free.iter().zip(result) {
                 match at.checked_sub(1).and_then(|at| out.slopes.get_mut(at)) {
                     Some(slope) => *slope = value,
                     None => out.constant = value,
@@ -334,7 +334,7 @@ fn filling(slices: &SliceTable, job: usize) -> f64 {
     tried.min_by(|a, b| miss(*a).total_cmp(&miss(*b))).unwrap_or(1.0)
 }
 
-/// How a model of slices did.
+/// Score of a model of slices.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SliceScore {
     /// Name.
@@ -356,16 +356,16 @@ pub struct SliceBacktest {
     pub families: usize,
     /// Speeds scored.
     pub speeds: usize,
-    /// The naive share of SMs, then the predictor.
+    /// Scores of the naive share of SMs, then of the predictor.
     pub models: Vec<SliceScore>,
 }
 
 /// A forecast of the speed on a slice, relative to the whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SliceForecast {
-    /// What is expected.
+    /// Expected speed.
     pub speed: f64,
-    /// What is reached with a chance of 90 %; 0 at least.
+    /// Speed reached with a chance of 90 %; at least 0.
     pub low: f64,
 }
 
@@ -373,7 +373,7 @@ pub struct SliceForecast {
 #[derive(Debug, Clone)]
 pub struct SliceForecaster {
     model: SliceModel,
-    /// What nine of ten speeds of unknown families fall short by at most.
+    /// Shortfall from the forecast that nine of ten speeds of unknown families do not exceed.
     short: f64,
 }
 
@@ -385,14 +385,14 @@ impl SliceForecaster {
     pub fn train(slices: &SliceTable, leaving: Option<usize>) -> Result<Self> {
         let left = leaving.map(|job| slices.table.family(job));
         let teaches = |job: usize| Some(slices.table.family(job)) != left;
-        let missed = Missed::of(slices, &teaches)?;
+        let missed = Missed::new(slices, &teaches)?;
         let model = SliceModel::train(slices, teaches).ok_or_else(untaught)?;
         Ok(Self { model, short: missed.quantile(|miss| miss).max(0.0) })
     }
 
     /// The forecast for a job type on a slice such as `3g.20gb`; `None` if that is no slice. On the whole every speed is 1.
     pub fn forecast(&self, slices: &SliceTable, job: usize, slice: &str) -> Option<SliceForecast> {
-        let slice = Slice::of(slice)?;
+        let slice = Slice::new(slice)?;
         if slice == slices.whole {
             return Some(SliceForecast { speed: 1.0, low: 1.0 });
         }
@@ -413,8 +413,8 @@ struct Missed {
 }
 
 impl Missed {
-    /// Of the families that `teaches` marks.
-    fn of(slices: &SliceTable, teaches: &dyn Fn(usize) -> bool) -> Result<Self> {
+    /// Errors on the families that `teaches` marks.
+    fn new(slices: &SliceTable, teaches: &dyn Fn(usize) -> bool) -> Result<Self> {
         let taught = slices.rows.iter().filter(|row| teaches(row.job));
         let families = distinct(taught.map(|row| slices.table.family(row.job)));
         if families.len() + 1 < LEAST_FAMILIES {
@@ -458,7 +458,7 @@ pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
     for left in &families {
         let others = |job: usize| slices.table.family(job) != *left;
         let model = SliceModel::train(slices, others).ok_or_else(untaught)?;
-        let reach = Missed::of(slices, &others)?.quantile(f64::abs);
+        let reach = Missed::new(slices, &others)?.quantile(f64::abs);
         for (row, told) in slices.rows.iter().zip(&mut told).filter(|(row, _)| !others(row.job)) {
             *told = model.at(slices.known(row.job), row.slice);
             held += usize::from((row.speed - *told).abs() <= reach);
@@ -504,15 +504,15 @@ pub(super) mod tests {
 
     #[test]
     fn the_worked_number_and_its_limits() {
-        let slice = Slice::of("3g.20gb").unwrap();
-        let whole = Slice::of("7g.40gb").unwrap();
+        let slice = Slice::new("3g.20gb").unwrap();
+        let whole = Slice::new("7g.40gb").unwrap();
         let share = slice.share(whole);
         assert!((share - (3.0 / 14.0f64).sqrt()).abs() < 1e-12 && (speed(1.0, share) - 0.594).abs() < 1e-3);
         assert!(speed(1e-6, share) > 0.999 && (speed(1e6, share) - share).abs() < 1e-6);
         // The whole has speed 1, also where it is no seven parts.
-        let four = Slice::of("4g.20gb").unwrap();
+        let four = Slice::new("4g.20gb").unwrap();
         assert!((four.share(four) - 1.0).abs() < 1e-12 && (speed(3.0, four.share(four)) - 1.0).abs() < 1e-12);
-        assert!(Slice::of("full").is_none() && Slice::of("9g.80gb").is_none() && Slice::of("1g.10gb+me").is_none());
+        assert!(Slice::new("full").is_none() && Slice::new("9g.80gb").is_none() && Slice::new("1g.10gb+me").is_none());
     }
 
     /// Step times of five models at two batch sizes that fill the GPU by their memory utilisation, and profiles.
@@ -524,7 +524,7 @@ pub(super) mod tests {
                 let load = f64::from(model * 16 + batch);
                 profiles += &format!("m{model},{batch},{load},{}\n", 100.0 * load);
                 for name in ["1g.5gb", "3g.20gb", "7g.40gb"] {
-                    let share = Slice::of(name).unwrap().share(Slice::of("7g.40gb").unwrap());
+                    let share = Slice::new(name).unwrap().share(Slice::new("7g.40gb").unwrap());
                     steps += &format!("m{model},{batch},{name},{}\n", 1.0 / speed((load / 40.0 - 1.0).exp(), share));
                 }
             }
@@ -540,7 +540,7 @@ pub(super) mod tests {
         assert!(slices.is_of_whole_gpu() && slices.job("m9 (batch size 8)").is_none());
         let job = slices.job("m2 (batch size 16)").unwrap();
         assert_eq!((slices.family(job), slices.memory_mb(job)), ("m2", Some(4800.0)));
-        let share = Slice::of("3g.20gb").unwrap().share(slices.whole);
+        let share = Slice::new("3g.20gb").unwrap().share(slices.whole);
         let truth = speed(0.2f64.exp(), share);
         assert!((slices.measured(job, "3g.20gb").unwrap() - truth).abs() < 1e-9);
         assert_eq!((slices.measured(job, "7g.40gb"), slices.measured(job, "2g.10gb")), (Some(1.0), None));
@@ -565,13 +565,13 @@ pub(super) mod tests {
         let told = |job: &str, seen: &JobProfile, slice: &str| saved.speed(job, None, seen, slice).unwrap();
         let known = "m2 (batch size 16)";
         let measured = slices.measured(slices.job(known).unwrap(), "3g.20gb").unwrap();
-        let found = told(known, &none, "3g.20gb");
-        assert!((found.speed - measured).abs() < 1e-9 && found.basis == SliceBasis::Measured);
-        assert_eq!((found.memory_suffices, told(known, &none, "1g.5gb").memory_suffices), (Some(true), Some(true)));
+        let result = told(known, &none, "3g.20gb");
+        assert!((result.speed - measured).abs() < 1e-9 && result.basis == SliceBasis::Measured);
+        assert_eq!((result.memory_suffices, told(known, &none, "1g.5gb").memory_suffices), (Some(true), Some(true)));
         assert_eq!(told("m4 (batch size 16)", &none, "2g.5gb").memory_suffices, Some(false));
         // Not measured: between its neighbours.
         let (low, middle) = (told(known, &none, "1g.5gb"), told(known, &none, "2g.10gb"));
-        assert!(low.speed <= middle.speed && middle.speed <= found.speed && middle.basis == SliceBasis::Profile);
+        assert!(low.speed <= middle.speed && middle.speed <= result.speed && middle.basis == SliceBasis::Profile);
         assert_eq!(told(known, &none, "7g.40gb").speed, 1.0);
         assert!(saved.speed(known, None, &none, "half").is_none());
         // A further job type of a family, one of which utilisation was seen, and one of which nothing is known: that may fill the GPU.
@@ -604,11 +604,11 @@ pub(super) mod tests {
     fn a_world_of_fillings_is_learned() {
         let (steps, profiles) = world();
         assert!(is_slices(steps.path()).unwrap() && !is_slices(profiles.path()).unwrap());
-        let found = backtest(&SliceTable::read(steps.path(), profiles.path()).unwrap()).unwrap();
-        assert_eq!((found.families, found.speeds), (5, 20));
-        assert!(found.models[1].mae < found.models[0].mae / 2.0, "{found:?}");
+        let result = backtest(&SliceTable::read(steps.path(), profiles.path()).unwrap()).unwrap();
+        assert_eq!((result.families, result.speeds), (5, 20));
+        assert!(result.models[1].mae < result.models[0].mae / 2.0, "{result:?}");
         // Both models know that more is faster: the order tells them apart nowhere.
-        assert_eq!([found.models[0].ranked_right, found.models[1].ranked_right], [Some(1.0), Some(1.0)]);
+        assert_eq!([result.models[0].ranked_right, result.models[1].ranked_right], [Some(1.0), Some(1.0)]);
         let wrong = file("model,batch,mig_profile,step_s_median\nm,1,half,1\n");
         let told = SliceTable::read(wrong.path(), profiles.path()).unwrap_err().to_string();
         assert!(told.contains("not known (`half`); name slices as NVIDIA does"), "{told}");

@@ -1,4 +1,4 @@
-//! The one table of what is known of sharing: job types alone on a GPU type, and pairs of them on one GPU.
+//! Table of what is known of sharing: job types alone on a GPU type, and pairs of them on one GPU.
 //!
 //! A **job type** is what is profiled, such as a model with a batch size; a **family** is what must be left out together when a model is tested, such as
 //! the model at all batch sizes. Anything about a job type may be unknown; zero is a number. A pair has the normalised speeds of both jobs, or did not fit.
@@ -70,7 +70,7 @@ impl Quantity {
         Self::GpuMemoryMb,
     ];
 
-    /// Its column in a file of profiles.
+    /// Name of its column in a file of profiles.
     pub fn name(self) -> &'static str {
         match self {
             Self::SmUtilPct => "sm_util_pct",
@@ -117,7 +117,7 @@ impl Quantity {
     }
 }
 
-/// What is known of one job type alone on one GPU type.
+/// Quantities of one job type alone on one GPU type.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct JobProfile {
     values: [Option<f64>; Quantity::ALL.len()],
@@ -136,7 +136,7 @@ impl JobProfile {
         }
     }
 
-    /// The same with a quantity set.
+    /// Sets a quantity, and returns the profile.
     #[must_use]
     pub fn with(mut self, quantity: Quantity, value: f64) -> Self {
         self.set(quantity, Some(value));
@@ -153,19 +153,20 @@ impl JobProfile {
 /// Normalised speeds of a pair that fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Speeds {
-    /// Of the first job.
+    /// Speed of the first job.
     pub a: f64,
-    /// Of the second.
+    /// Speed of the second job.
     pub b: f64,
 }
 
-/// A speed above this is a mistake: the measurement alone, or a column in other units.
+/// Speed above which a value is a mistake: the measurement alone, or a column in other units.
 const FASTEST: f64 = 10.0;
 
 /// Speeds of one pair that are further apart than this are told.
 const FAR: f64 = 0.1;
 
-/// The share of the speed alone that a cell holds; `None` where it is empty or 0, as the job did not fit.
+/// Share of the speed alone that a cell holds; `None` where it is empty or 0, as the job did not
+/// fit.
 ///
 /// # Errors
 /// If it holds no number of at least 0, or one that is no such share.
@@ -204,11 +205,11 @@ pub struct SharedPair {
     pub a: usize,
     /// The other.
     pub b: usize,
-    /// How fast; `None` if they did not fit.
+    /// Speeds of both; `None` if they did not fit.
     pub speeds: Option<Speeds>,
 }
 
-/// What telemetry a profile rests on, as the table that it was read from has it.
+/// Telemetry that a profile rests on, as the table that it was read from has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestsOn {
     /// Jobs that were read.
@@ -230,7 +231,7 @@ pub struct SharingTable {
     profiles: BTreeMap<(usize, usize), JobProfile>,
     rests_on: BTreeMap<(usize, usize), RestsOn>,
     pairs: Vec<SharedPair>,
-    /// What a reader must know of the data, a sentence each.
+    /// Notes on the data for readers, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -295,17 +296,17 @@ impl SharingTable {
         self.family_of.get(job).copied().unwrap_or_default()
     }
 
-    /// What is known of a job type alone on a GPU type; nothing, if nobody said.
+    /// Profile of a job type alone on a GPU type; empty if none was given.
     pub fn profile(&self, gpu: usize, job: usize) -> JobProfile {
         self.profiles.get(&(gpu, job)).copied().unwrap_or_default()
     }
 
-    /// How many job types have a profile on a GPU type.
+    /// Number of job types that have a profile on a GPU type.
     pub(super) fn profiles_on(&self, gpu: usize) -> usize {
         self.profiles.range((gpu, 0)..=(gpu, usize::MAX)).count()
     }
 
-    /// What telemetry that rests on; nothing, if nobody said.
+    /// Telemetry that this profile rests on; empty if none was given.
     pub fn rests_on(&self, gpu: usize, job: usize) -> RestsOn {
         self.rests_on.get(&(gpu, job)).cloned().unwrap_or_default()
     }
@@ -315,7 +316,7 @@ impl SharingTable {
         &self.pairs
     }
 
-    /// The same without the pairs of a family; what is known of its jobs alone stays.
+    /// Table without the pairs of a family; what is known of its jobs alone stays.
     #[must_use]
     pub(super) fn without_pairs_of(&self, family: usize) -> Self {
         let is_of = |job: usize| self.family(job) == family;
@@ -379,7 +380,7 @@ impl SharingTable {
     /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit if it ever did not. Notes count those
     /// whose speeds are far apart, and those that fitted and did not.
     pub fn add_pairs(&mut self, measured: impl IntoIterator<Item = SharedPair>) {
-        let mut found = Measured::new();
+        let mut result = Measured::new();
         for pair in std::mem::take(&mut self.pairs).into_iter().chain(measured) {
             let turned = pair.speeds.map(|speeds| Speeds { a: speeds.b, b: speeds.a });
             let (a, b, speeds) =
@@ -390,11 +391,11 @@ impl SharingTable {
                 Speeds { a: mean, b: mean }
             };
             let speeds = if a == b { speeds.map(alike) } else { speeds };
-            found.entry((pair.gpu, a, b)).or_default().push(speeds);
+            result.entry((pair.gpu, a, b)).or_default().push(speeds);
         }
-        self.notes.extend(self.contradiction(&found));
-        self.notes.extend(self.disagreement(&found));
-        self.pairs = found
+        self.notes.extend(self.contradiction(&result));
+        self.notes.extend(self.disagreement(&result));
+        self.pairs = result
             .into_iter()
             .map(|((gpu, a, b), all)| {
                 let ran: Option<Vec<Speeds>> = all.into_iter().collect();
@@ -407,17 +408,17 @@ impl SharingTable {
             .collect();
     }
 
-    /// How often a pair fitted and did not, in a sentence; none if it never did both.
-    fn contradiction(&self, found: &Measured) -> Option<String> {
+    /// Number of pairs that both fitted and did not, in a sentence; none if there is none.
+    fn contradiction(&self, result: &Measured) -> Option<String> {
         let both = |all: &[Option<Speeds>]| all.iter().any(Option::is_some) && all.iter().any(Option::is_none);
-        let (pairs, first) = self.such(found, both)?;
+        let (pairs, first) = self.such(result, both)?;
         Some(format!(
             "Pairs that stand once with speeds and once without, as if they fitted and did not: {pairs}, such as {first}. **They are taken not to fit**; keep the rows that are right."
         ))
     }
 
-    /// How often the same pair was measured with other speeds, in a sentence; none if it never was.
-    fn disagreement(&self, found: &Measured) -> Option<String> {
+    /// Number of pairs measured again with other speeds, in a sentence; none if there is none.
+    fn disagreement(&self, result: &Measured) -> Option<String> {
         let far = |all: &[Option<Speeds>]| {
             let spread = |of: fn(&Speeds) -> f64| {
                 let ran = all.iter().flatten().map(of);
@@ -426,22 +427,24 @@ impl SharingTable {
             };
             all.iter().all(Option::is_some) && spread(|s| s.a).max(spread(|s| s.b)) > FAR
         };
-        let (pairs, first) = self.such(found, far)?;
+        let (pairs, first) = self.such(result, far)?;
         Some(format!(
             "Pairs that stand more than once, with speeds more than {FAR} apart: {pairs}, such as {first}. Each counts as one pair with the mean of its speeds."
         ))
     }
 
-    /// How many pairs were measured so, and one of them in words; none if there is none.
-    fn such(&self, found: &Measured, is_so: impl Fn(&[Option<Speeds>]) -> bool) -> Option<(usize, String)> {
-        let mut such = found.iter().filter(|(_, all)| is_so(all)).map(|(pair, _)| *pair);
+    /// Number of pairs whose measurements satisfy `is_so`, and one of them in words; none if there
+    /// is none.
+    fn such(&self, result: &Measured, is_so: impl Fn(&[Option<Speeds>]) -> bool) -> Option<(usize, String)> {
+        let mut such = result.iter().filter(|(_, all)| is_so(all)).map(|(pair, _)| *pair);
         let (gpu, a, b) = such.next()?;
         let [a, b] = [a, b].map(|job| name_at(&self.jobs, job));
         let first = format!("{a} beside {b} on {}", name_at(&self.gpu_types, gpu));
         Some((1 + such.count(), first))
     }
 
-    /// The table with families that have a job, and in order of their names: what files name first must not matter.
+    /// Table in order of names, with the families that have a job: what files name first must not
+    /// matter.
     #[must_use]
     pub fn sorted(self) -> Self {
         let order = |names: &[String]| {
@@ -520,7 +523,7 @@ mod tests {
         assert!(table.notes[0].contains("0.1 apart: 2, such as a beside a on v100."), "{:?}", table.notes);
     }
 
-    /// Found by a newcomer: a row with speeds hid one that had run out of memory.
+    /// Regression test: a row with speeds hid one that had run out of memory.
     #[test]
     fn a_pair_that_fitted_and_did_not_is_told_and_taken_not_to_fit() {
         let mut table = SharingTable::new();

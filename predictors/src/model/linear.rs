@@ -86,7 +86,7 @@ impl Fit for Linear {
 
 impl Predict for FittedLinear {
     fn predict(&self, rows: &Matrix) -> Result<Vec<f32>> {
-        let found = self.model.predict(&standardised(rows, &self.centre, &self.scale)?);
-        Ok(found.iter().map(|y| (*y + self.mean) as f32).collect())
+        let result = self.model.predict(&standardised(rows, &self.centre, &self.scale)?);
+        Ok(result.iter().map(|y| (*y + self.mean) as f32).collect())
     }
 }

@@ -10,7 +10,7 @@ pub mod linear;
 use crate::error::Result;
 use crate::matrix::Matrix;
 
-/// What a learner learns from.
+/// Data that a learner learns from.
 #[derive(Debug, Clone, Copy)]
 pub struct Training<'a> {
     /// Features, a row each.
@@ -23,7 +23,7 @@ pub struct Training<'a> {
 
 /// Something that can be fitted.
 pub trait Fit {
-    /// What comes out.
+    /// Fitted model.
     type Fitted: Predict;
     /// Learns from rows.
     ///

@@ -31,7 +31,8 @@ fn data(rows: usize, seed: u64) -> (Matrix, Vec<f32>) {
 pub(super) const SMALL: Trees =
     Trees { trees: 120, leaves: 8, rate: 0.1, rows: 0.8, columns: 1.0, least: 5.0, lambda: 1.0, bins: 64, seed: 3 };
 
-/// What every back end must do: beat the mean, repeat itself, take unknown values, refuse what it cannot learn from.
+/// Checks what every back end must do: beat the mean, repeat itself, take unknown values, refuse
+/// what it cannot learn from.
 fn conforms<F: Fit>(learner: &F) {
     let (rows, labels) = data(2000, 1);
     let (fresh, truth) = data(500, 2);
@@ -39,8 +40,8 @@ fn conforms<F: Fit>(learner: &F) {
     let predicted = learner.fit(training).unwrap().predict(&fresh).unwrap();
     assert_eq!(predicted.len(), 500);
     let mean = labels.iter().sum::<f32>() / labels.len() as f32;
-    let error = |found: &dyn Fn(usize) -> f32| {
-        truth.iter().enumerate().map(|(at, y)| (y - found(at)).powi(2)).sum::<f32>() / truth.len() as f32
+    let error = |result: &dyn Fn(usize) -> f32| {
+        truth.iter().enumerate().map(|(at, y)| (y - result(at)).powi(2)).sum::<f32>() / truth.len() as f32
     };
     let (learned, naive) = (error(&|at| predicted[at]), error(&|_| mean));
     // The noise has variance 1/12 = 0.083, all of y 9/12 + 1/12 = 0.83.

@@ -1,5 +1,6 @@
-//! What cannot be, and is refused before it is predicted or kept: times long before the model's own or after tomorrow, sizes beyond the
-//! cluster, texts too long to be remembered. Not responsible for how events follow each other: that is the model's part.
+//! Bounds on requests: impossible ones are refused before they are predicted or kept, such as times
+//! long before the model's own or after tomorrow, sizes beyond the cluster, and texts too long to
+//! be remembered. Not responsible for how events follow each other: that is the model's part.
 //!
 //! * A time lies no more than ten years before the model was trained (and before now), and no more than a day after both: a scheduler's clock
 //!   may be ahead. A model of a record without true dates was trained in 1970, so that such times pass with it.
@@ -15,11 +16,11 @@ use tracecast_analytics::time::{DAY_MS, FARTHEST_MS, format_utc};
 use super::refusal::Refusal;
 use crate::job::{Event, Submission};
 
-/// No job has more GPUs.
+/// Most GPUs of a job.
 const MOST_GPUS: f64 = 1e6;
-/// No job asks for more CPUs, or for more seconds (31,700 years).
+/// Most CPUs, or seconds, that a job asks for (31,700 years).
 const MOST_AMOUNT: f64 = 1e12;
-/// No run is longer, seconds: 317 years.
+/// Longest run, seconds: 317 years.
 const MOST_RUN_S: f64 = 1e10;
 /// Longest identifier of a job, user or VC, bytes.
 const LONGEST_ID: usize = 512;
@@ -30,7 +31,7 @@ const BEFORE_MS: i64 = 3652 * DAY_MS;
 /// Times later than now by more are.
 const AFTER_MS: i64 = DAY_MS;
 
-/// What can be.
+/// Bounds on times, sizes and texts of requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     earliest_ms: i64,
@@ -40,7 +41,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// For a model trained at `trained_ms`, at `now_ms`, on a cluster of so many GPUs.
+    /// Bounds for a model trained at `trained_ms`, at `now_ms`, on a cluster of so many GPUs.
     pub(super) fn new(trained_ms: Option<i64>, now_ms: i64, cluster_gpus: Option<f64>) -> Self {
         let trained_ms = trained_ms.unwrap_or(now_ms);
         Self {
@@ -63,8 +64,8 @@ impl Bounds {
         } else {
             "send milliseconds since 1970 in UTC, and check the clock of the machine that sends them"
         };
-        let found = format!("{name} of {of} is {ms}, {} UTC; possible is {earliest} to {latest}", format_utc(ms));
-        Err(Refusal::bad(found, remedy))
+        let result = format!("{name} of {of} is {ms}, {} UTC; possible is {earliest} to {latest}", format_utc(ms));
+        Err(Refusal::bad(result, remedy))
     }
 
     /// Checks what is told of a job at submission.
@@ -121,8 +122,8 @@ fn length(text: &str, name: &str, longest: usize, of: &str) -> Result<(), Refusa
     if text.len() <= longest {
         return Ok(());
     }
-    let found = format!("{name} of {of} has {} bytes", text.len());
-    Err(Refusal::bad(found, format!("send at most {longest} bytes")))
+    let result = format!("{name} of {of} has {} bytes", text.len());
+    Err(Refusal::bad(result, format!("send at most {longest} bytes")))
 }
 
 #[cfg(test)]

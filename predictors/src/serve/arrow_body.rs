@@ -30,7 +30,7 @@ pub(super) const STREAM: &str = "application/vnd.apache.arrow.stream";
 /// Media type of a file.
 pub(super) const FILE: &str = "application/vnd.apache.arrow.file";
 
-/// Which of the two.
+/// Arrow IPC stream or file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Stream,

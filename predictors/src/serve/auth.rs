@@ -51,7 +51,7 @@ impl Token {
     /// The token in a file.
     ///
     /// # Errors
-    /// As [`Token::new`], or if the file cannot be read or has more than 4,096 bytes.
+    /// Errors of [`Token::new`], or if the file cannot be read or has more than 4,096 bytes.
     pub fn from_file(path: &Path) -> ServeResult<Self> {
         let failed = |source| ServeError::Io { action: "read the token file", path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
@@ -76,7 +76,7 @@ impl Token {
         Ok(token)
     }
 
-    /// What its owner should change, one sentence each.
+    /// Warnings for the token's owner, one sentence each.
     pub(super) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -118,9 +118,9 @@ impl Token {
 
 /// Whether others than the file's owner may read it.
 #[cfg(unix)]
-fn others_read(found: &std::fs::Metadata) -> bool {
+fn others_read(result: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    found.permissions().mode() & 0o044 != 0
+    result.permissions().mode() & 0o044 != 0
 }
 
 #[cfg(not(unix))]

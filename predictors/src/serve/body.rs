@@ -27,7 +27,7 @@ const GRAIN_BYTES: usize = 1 << 10;
 /// Work on bodies from this size on, bytes, leaves the thread that serves: about a millisecond of parsing.
 const LARGE_BYTES: usize = 256 << 10;
 
-/// How bodies are taken in.
+/// Limits on reading request bodies.
 #[derive(Debug)]
 pub(super) struct Intake {
     limit_bytes: usize,
@@ -45,7 +45,8 @@ pub(super) struct Taken {
 }
 
 impl Intake {
-    /// At most `limit_bytes` a body, `budget_bytes` of all, and `timeout` from the head of a request to the end of its body.
+    /// New intake of at most `limit_bytes` a body, `budget_bytes` of all, and `timeout` from the
+    /// head of a request to the end of its body.
     pub(super) fn new(limit_bytes: usize, budget_bytes: usize, timeout: Duration) -> Self {
         let grains = budget_bytes.div_ceil(GRAIN_BYTES).clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self { limit_bytes, timeout, budget: Arc::new(Semaphore::new(grains)), grains }

@@ -49,7 +49,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 101\r\n\r\n\
     {\"error\":{\"message\":\"too many connections are open\",\"remedy\":\"close some, or try again in a second\"}}";
 
-/// How many connections, and how patient with each.
+/// Limits on connections: their number, and timeouts of each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     pub(super) most: usize,
@@ -60,14 +60,14 @@ pub(super) struct Patience {
 /// A connection, as its requests know it.
 #[derive(Debug, Default)]
 pub(super) struct Guest {
-    /// It is beyond the most and may ask for `/healthz` alone.
+    /// Whether the connection is beyond the limit, and may ask for `/healthz` alone.
     pub(super) spare: bool,
     admitted: AtomicBool,
     leave: Notify,
 }
 
 impl Guest {
-    /// It has shown the token.
+    /// Records that the client has shown the token.
     pub(super) fn admit(&self) {
         self.admitted.store(true, Ordering::Relaxed);
     }
@@ -207,7 +207,7 @@ struct Watched<S> {
     timeout: Duration,
     /// Runs from when a write first waits until all is written or enough is taken.
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Bytes taken since.
+    /// Bytes taken since then.
     taken: usize,
 }
 

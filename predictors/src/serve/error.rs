@@ -16,7 +16,7 @@ pub enum ServeError {
     /// The operating system refused a file or folder.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// Action that failed.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -41,19 +41,19 @@ pub enum ServeError {
     Token {
         /// The file it came from, or "the token given".
         origin: String,
-        /// What is wrong with it.
+        /// Fault of the token.
         found: &'static str,
-        /// What would fix it.
+        /// Remedy for the user.
         remedy: &'static str,
     },
     /// A setting that makes no sense.
     #[error("setting {name}: {found}; {remedy}")]
     Setting {
-        /// Its name.
+        /// Name of the setting.
         name: &'static str,
-        /// What was found.
+        /// Value found.
         found: String,
-        /// What would fix it.
+        /// Remedy for the user.
         remedy: &'static str,
     },
     /// Another process writes the same journal.
@@ -62,14 +62,14 @@ pub enum ServeError {
         /// The folder of the journal.
         folder: PathBuf,
     },
-    /// What was learnt cannot be read back.
+    /// Learnt state cannot be read back.
     #[error("{}: {found}; {remedy}", path.display())]
     Memory {
         /// The snapshot or the journal file.
         path: PathBuf,
-        /// What was found, with the line where there is one.
+        /// Fault found, with the line where there is one.
         found: String,
-        /// What would fix it.
+        /// Remedy for the user.
         remedy: &'static str,
     },
 }

@@ -33,7 +33,7 @@ const MOST: f64 = 10.0;
 
 type Words = Option<BTreeMap<String, String>>;
 
-/// What kube-scheduler asks.
+/// Request of kube-scheduler.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Args {
     #[serde(alias = "Pod")]
@@ -114,7 +114,7 @@ pub(super) struct Score {
     score: i64,
 }
 
-/// What a pod or node says of itself; the annotation before the label.
+/// Value of `key` of a pod or node: its annotation, else its label.
 fn word<'a>(annotations: &'a Words, labels: &'a Words, key: &str) -> Option<&'a String> {
     let find = |words: &'a Words| words.as_ref().and_then(|words| words.get(key));
     find(annotations).or_else(|| find(labels))
@@ -145,12 +145,13 @@ impl Container {
 }
 
 impl PodSpec {
-    /// What all containers ask for together, or one init container if that is more; None if none says.
+    /// Requests of all containers together, or of one init container if that is more; None if none
+    /// states any.
     fn asks(&self, resource: &str) -> Option<f64> {
-        let asked = |containers: &Option<Vec<Container>>| -> Vec<f64> {
+        let request = |containers: &Option<Vec<Container>>| -> Vec<f64> {
             containers.iter().flatten().filter_map(|container| container.asks(resource)).collect()
         };
-        let (main, init) = (asked(&self.containers), asked(&self.init_containers));
+        let (main, init) = (request(&self.containers), request(&self.init_containers));
         let together = (!main.is_empty()).then(|| main.iter().sum());
         init.into_iter().chain(together).reduce(f64::max)
     }
@@ -181,7 +182,7 @@ impl Args {
         })
     }
 
-    /// Whether any node says when it goes away: if none does, no prediction is needed.
+    /// Whether any node states when it goes away: if none does, no prediction is needed.
     pub(super) fn any_end(&self) -> bool {
         self.nodes.iter().flat_map(|list| list.items.iter().flatten()).any(|node| until_s(node).is_some())
     }
@@ -238,7 +239,8 @@ fn node_name(node: &Value) -> &str {
     node.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// When a node goes away, seconds since the epoch; the earlier if label and annotation differ.
+/// Time at which a node goes away, seconds since the epoch; the earlier if label and annotation
+/// differ.
 fn until_s(node: &Value) -> Option<f64> {
     let metadata = node.get("metadata")?;
     let told = |kind| {

@@ -1,4 +1,5 @@
-//! What each path answers. Not responsible for connections, nor for what a prediction or an event means.
+//! Routes, and the answer of each. Not responsible for connections, nor for what a prediction or an
+//! event means.
 //!
 //! | path | in | out |
 //! |---|---|---|
@@ -55,13 +56,13 @@ const LINE_TYPES: [&str; 4] =
 const PREDICT_REMEDY: &str =
     r#"send {"jobs":[{"job_id":"…","submit_ms":…,"user":"…","vc":"…","name":"…","gpus":…,"cpus":…,"limit_s":…}]}"#;
 const EVENT_REMEDY: &str = r#"send {"events":[{"event":"submitted","job_id":"…","submit_ms":…,…},{"event":"started","job_id":"…","time_ms":…},{"event":"ended","job_id":"…","time_ms":…}]}, or a line an event with Content-Type: application/x-ndjson"#;
-/// Bytes that a prediction takes at most while it is made and in its answer, beside the job's identifier; and how often that may stand in them,
-/// escaped or not.
+/// Most bytes that a prediction takes while it is made and in its answer, beside the job's
+/// identifier; and how often that may stand in them, escaped or not.
 const PREDICTION_BYTES: usize = 512;
 const ID_TIMES: usize = 8;
 const EXTENDER_REMEDY: &str = "send ExtenderArgs of the scheduler extender API v1, as kube-scheduler does";
 
-/// What every request can reach.
+/// State that every request can reach.
 #[derive(Debug)]
 pub(super) struct App<B> {
     pub(super) shared: Arc<Shared<B>>,
@@ -70,9 +71,9 @@ pub(super) struct App<B> {
     pub(super) outgoing: Outgoing,
     /// GPUs of the cluster, where the settings say.
     pub(super) cluster_gpus: Option<f64>,
-    /// Who can share a GPU with whom; None if the server was started without.
+    /// Predictor of sharing; None if the server was started without one.
     pub(super) sharing: Option<Arc<SharingPredictor>>,
-    /// None if the server has no journal and so learns nothing.
+    /// Queue of posts; None if the server has no journal and so learns nothing.
     pub(super) posts: Option<mpsc::Sender<Post>>,
 }
 
@@ -125,7 +126,7 @@ pub(super) fn router<B: OnlineModel>(app: Arc<App<B>>) -> Router {
 }
 
 impl<B: OnlineModel> App<B> {
-    /// What can be, now.
+    /// Bounds on requests at this time.
     fn bounds(&self) -> Bounds {
         let online = self.shared.online();
         Bounds::new(online.trained_ms(), now_ms(), self.cluster_gpus.or_else(|| online.cluster_gpus()))
@@ -135,7 +136,7 @@ impl<B: OnlineModel> App<B> {
 /// The token before everything, and a count of what came of it.
 async fn guard<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let route = Route::of(request.uri().path());
+    let route = Route::new(request.uri().path());
     let open = route == Route::Healthz && matches!(*request.method(), Method::GET | Method::HEAD);
     let guest = request.extensions().get::<Arc<Guest>>().cloned();
     let spare = guest.as_ref().is_some_and(|guest| guest.spare);
@@ -194,9 +195,9 @@ fn asked(taken: &Taken, bounds: Bounds) -> impl FnOnce() -> Result<Asked, Refusa
     let body = taken.bytes.clone();
     move || {
         let asked = if form.is_some() {
-            let wrong = |found| {
+            let wrong = |result| {
                 Refusal::bad(
-                    found,
+                    result,
                     "send an Arrow IPC stream or file with a column a field of a job: job_id, submit_ms, …",
                 )
             };
@@ -245,7 +246,7 @@ async fn share<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request)
         return Err(Refusal::new(
             StatusCode::NOT_FOUND,
             "this server has no model of sharing",
-            "start it with one that `tracecast train interference` wrote (--share-model)",
+            "start it with one that `tracecast model train interference` wrote (--share-model)",
         ));
     };
     let taken = app.intake.take(request).await?;

@@ -1,5 +1,5 @@
-//! What the server learnt, on disk: a journal of events and, now and then, a snapshot that takes the place of the events before it.
-//! Not responsible for what an event means.
+//! Learnt state on disk: a journal of events and, now and then, a snapshot that replaces the events
+//! before it. Not responsible for what an event means.
 //!
 //! A folder holds
 //! - `lock`, locked while a server writes here;
@@ -46,23 +46,23 @@ const LINE_HEAD: &[u8] = b"{\"crc\":\"";
 const LINE_SUM: usize = 8;
 const LINE_REST: &[u8] = b"\",";
 
-/// What is found when a journal is opened, in the order in which it was learnt.
+/// An item found on opening a journal, in the order in which it was learnt.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     /// First and at most once: the bytes of the snapshot, and the events learnt last before it, the oldest first.
     Snapshot(&'a [u8], &'a [Identity]),
-    /// Then every event after it.
+    /// An event after the snapshot.
     Event(&'a Event),
 }
 
-/// What was found when a journal was opened, counted.
+/// Counts of what was found on opening a journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// `seq` of the last event that the snapshot stands for, 0 without a snapshot.
     pub snapshot_seq: u64,
     /// Events replayed after it.
     pub events: u64,
-    /// Of those, the ones that the model refused (as it did when they were posted).
+    /// Replayed events that the model refused (as it did when they were posted).
     pub refused: u64,
     /// Torn last lines dropped: never acknowledged.
     pub torn: u64,
@@ -75,7 +75,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// What an operator must know of it, if anything was lost.
+    /// Warning for an operator, if anything was lost.
     pub fn warning(&self) -> Option<String> {
         let Self { missing, corrupt, .. } = *self;
         (missing + corrupt > 0).then(|| {
@@ -95,7 +95,7 @@ pub(super) struct Journal {
     first: u64,
     /// Bytes of `file` that are known to be on disk.
     durable: u64,
-    /// Bytes of the files before it.
+    /// Bytes of the files before the current one.
     older: u64,
     next: u64,
     broken: bool,
@@ -126,17 +126,17 @@ fn segment(folder: &Path, first: u64) -> PathBuf {
 
 /// The journal files of a folder with the `seq` in their names, in order.
 fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let first = name.strip_prefix("journal-").and_then(|rest| rest.strip_suffix(".jsonl"));
         if let Some(first) = first.and_then(|digits| digits.parse().ok()) {
-            found.push((first, path));
+            result.push((first, path));
         }
     }
-    found.sort();
-    Ok(found)
+    result.sort();
+    Ok(result)
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -231,7 +231,7 @@ impl Journal {
         self.older + self.durable
     }
 
-    /// Whether it takes no more events: the disk failed in a way that leaves unknown what is on it.
+    /// Whether the journal takes no more events: after a failure, what the disk holds is unknown.
     pub(super) fn broken(&self) -> bool {
         self.broken
     }
@@ -322,7 +322,8 @@ fn sum_of(head: &[u8], rest: &[&[u8]]) -> u32 {
     sum.finalize()
 }
 
-/// What a snapshot holds: the `seq` that it reaches to, the events learnt last, the oldest first, and its bytes.
+/// Contents of a snapshot: the `seq` that it reaches to, the events learnt last, the oldest first,
+/// and its bytes.
 type Snapshot = (u64, Vec<Identity>, Vec<u8>);
 
 /// The snapshot of a folder.

@@ -35,7 +35,7 @@ const REASONS: usize = 100;
 /// While events cannot be kept, how often it is tried whether they can.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// What the requests and the learner share.
+/// State shared by the requests and the learner.
 #[derive(Debug)]
 pub(super) struct Shared<B> {
     online: Mutex<B>,
@@ -61,7 +61,7 @@ pub(super) struct Post {
     pub(super) reply: oneshot::Sender<Result<Outcome, String>>,
 }
 
-/// What became of the events of one request.
+/// Outcome of the events of one request.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Outcome {
     /// Events learnt.
@@ -80,7 +80,7 @@ pub(super) struct Reason {
     reason: String,
 }
 
-/// When to retrain, when to write a snapshot, and whom to tell if either fails.
+/// Thresholds for retraining and snapshots, and where failures of either are reported.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     /// Jobs that end between two trainings; None: never retrain.
@@ -94,7 +94,7 @@ pub(super) struct Pace {
 #[derive(Debug)]
 pub(super) struct Learner<B: OnlineModel> {
     shared: Arc<Shared<B>>,
-    /// None only while another thread writes it, or if that thread died.
+    /// Journal; None only while another thread writes it, or if that thread died.
     journal: Option<Journal>,
     recent: Recent,
     pace: Pace,
@@ -104,7 +104,7 @@ pub(super) struct Learner<B: OnlineModel> {
     compacting: Option<JoinHandle<io::Result<()>>>,
     /// The journal's length below which no further snapshot is tried, after one failed.
     compact_from: u64,
-    /// A model was adopted that no snapshot holds.
+    /// Whether a model was adopted that no snapshot holds.
     adopted: bool,
 }
 
@@ -234,7 +234,7 @@ impl<B: OnlineModel> Learner<B> {
             }
             let mut online = self.shared.online();
             for (place, event) in some.iter().enumerate() {
-                let identity = Identity::of(event);
+                let identity = Identity::new(event);
                 let learnt =
                     if self.recent.knows(identity) { Err(LEARNT_BEFORE.to_owned()) } else { online.observe(event) };
                 match learnt {
@@ -435,7 +435,7 @@ mod tests {
         assert!(told.is_sorted() && told.len() == 608);
         // On disk in the same order, the refused one included.
         let mut kept = Vec::new();
-        Journal::open(folder.path(), &mut |found| match found {
+        Journal::open(folder.path(), &mut |result| match result {
             Found::Event(Event::Started { time_ms, .. }) => {
                 kept.push(*time_ms);
                 Ok(true)

@@ -54,12 +54,12 @@ impl Route {
         }
     }
 
-    pub(super) fn of(path: &str) -> Self {
+    pub(super) fn new(path: &str) -> Self {
         Self::ALL.into_iter().find(|route| route.path() == path).unwrap_or(Self::Other)
     }
 }
 
-/// The statuses that are answered; the last stands for any other.
+/// Statuses that are answered; the last stands for any other.
 const STATUSES: [(u16, &str); 11] = [
     (200, "200"),
     (400, "400"),
@@ -111,7 +111,7 @@ impl Count {
     }
 }
 
-/// What is counted for one path.
+/// Counters of one path.
 #[derive(Debug, Default)]
 struct Requests {
     by_status: [Count; STATUSES.len()],
@@ -148,7 +148,7 @@ pub(super) struct Metrics {
     pub(super) journal_refusing: AtomicBool,
 }
 
-/// What is read off the model when the metrics are written.
+/// Facts of the model in the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
     /// Seconds since it was trained, if that is known.
@@ -275,7 +275,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.request(Route::Predict, 200, Duration::from_micros(300));
         metrics.request(Route::Predict, 200, Duration::from_micros(700));
-        metrics.request(Route::of("/nowhere"), 418, Duration::from_secs(60));
+        metrics.request(Route::new("/nowhere"), 418, Duration::from_secs(60));
         let text = metrics.text(Model { age_s: Some(1.5), ended_since_training: 7 });
         let lines: Vec<&str> = text.lines().collect();
         let wanted = [

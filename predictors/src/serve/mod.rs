@@ -59,11 +59,11 @@ pub type Task<T> = Box<dyn FnOnce() -> Result<T, String> + Send>;
 /// A model that predicts, learns and can be retrained. All methods are called from one thread, and every one of them delays
 /// the predictions that wait: what takes long belongs into the returned [`Task`]s.
 pub trait OnlineModel: Send + 'static {
-    /// What a training yields and [`OnlineModel::adopt`] takes.
+    /// Result of a training, which [`OnlineModel::adopt`] takes.
     type Model: Send + 'static;
 
-    /// One prediction a job, in their order. `now_ms` is the time as of which to predict, milliseconds since the epoch; None: when each
-    /// job was submitted.
+    /// Predicts each job, in their order. `now_ms` is the time as of which to predict, milliseconds
+    /// since the epoch; None: when each job was submitted.
     fn predict(&mut self, jobs: &[Submission], now_ms: Option<i64>) -> Vec<Prediction>;
 
     /// Learns an event. Must depend on the events before it alone, as events are replayed at start. An event that was learnt lately is not
@@ -81,7 +81,7 @@ pub trait OnlineModel: Send + 'static {
     /// Jobs that ended since the model was trained.
     fn ended_since_training(&self) -> u64;
 
-    /// When the model was trained, milliseconds since the epoch, if known.
+    /// Time of the model's training, milliseconds since the epoch, if known.
     fn trained_ms(&self) -> Option<i64>;
 
     /// Trains a new model on what is known now.
@@ -105,7 +105,7 @@ pub trait OnlineModel: Send + 'static {
 pub struct Config {
     /// Address and port to listen on; default 127.0.0.1:7420. Read by [`serve`] alone.
     pub bind: SocketAddr,
-    /// What a client must show.
+    /// Token that a client must show.
     pub token: Token,
     /// Folder of the journal; None (default): the server learns nothing and refuses events.
     pub journal: Option<PathBuf>,
@@ -121,13 +121,13 @@ pub struct Config {
     pub answer_budget_bytes: usize,
     /// GPUs of the cluster: jobs of more are refused; default: as the model knows.
     pub cluster_gpus: Option<f64>,
-    /// What says who can share a GPU with whom; None (default): `/v1/share` is refused.
+    /// Predictor of sharing; None (default): `/v1/share` is refused.
     pub sharing: Option<Arc<SharingPredictor>>,
-    /// How long the head of a request, then its body, then a stalled answer may take; default 10 s.
+    /// Timeout of the head of a request, then of its body, then of a stalled answer; default 10 s.
     pub timeout: Duration,
     /// Most connections at a time; default 1,024.
     pub max_connections: usize,
-    /// How long requests in flight may take after a stop; default 10 s.
+    /// Time that requests in flight may take after a stop; default 10 s.
     pub grace: Duration,
     /// Told in words when a training, a snapshot or the journal failed, on the thread that serves; default: nobody.
     pub notice: fn(&str),
@@ -155,7 +155,7 @@ impl Config {
         }
     }
 
-    /// What an operator should know before strangers do, one sentence each.
+    /// Warnings for an operator, one sentence each.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.token.warnings().to_vec();
         if !self.bind.ip().is_loopback() {
@@ -208,13 +208,13 @@ impl<B: OnlineModel> Server<B> {
         let mut journal = None;
         if let Some(folder) = &config.journal {
             let mut recent = Recent::default();
-            let (opened, found) = Journal::open(folder, &mut |found| match found {
+            let (opened, result) = Journal::open(folder, &mut |result| match result {
                 Found::Snapshot(bytes, identities) => {
                     recent = Recent::restore(identities);
                     online.restore(bytes).map(|()| true)
                 }
                 Found::Event(event) => {
-                    let identity = Identity::of(event);
+                    let identity = Identity::new(event);
                     let learnt = !recent.knows(identity) && online.observe(event).is_ok();
                     if learnt {
                         recent.remember(identity);
@@ -222,7 +222,7 @@ impl<B: OnlineModel> Server<B> {
                     Ok(learnt)
                 }
             })?;
-            (journal, recovered) = (Some((opened, recent)), found);
+            (journal, recovered) = (Some((opened, recent)), result);
         }
         if let Some(warning) = recovered.warning() {
             (config.notice)(&warning);
@@ -286,7 +286,7 @@ pub async fn run<B: OnlineModel>(
 /// listened on (the port may have been 0) and what the journal held.
 ///
 /// # Errors
-/// As [`run`], or if the address cannot be listened on.
+/// Errors of [`run`], or if the address cannot be listened on.
 pub fn serve<B: OnlineModel>(
     config: Config,
     online: B,

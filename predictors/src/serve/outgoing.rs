@@ -65,7 +65,8 @@ impl Outgoing {
 }
 
 impl Share {
-    /// The answer `bytes`, which hands the share back as it goes out. What the answer is shorter than was thought is handed back now.
+    /// The answer `bytes`, which hands the share back as it goes out. Bytes by which the answer is
+    /// shorter than was thought are handed back now.
     pub(super) fn body(mut self, bytes: Vec<u8>) -> Body {
         if let Some(permit) = &mut self.0 {
             let surplus = permit.num_permits().saturating_sub(grains(bytes.len()));

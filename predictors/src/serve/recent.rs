@@ -1,6 +1,6 @@
-//! Which events were learnt lately, so that one which a client posts again, as its answer was lost, is learnt once: also when its job has ended
-//! and is forgotten, and after a restart. Not responsible for what an event means, nor for events that contradict each other: that is the
-//! model's part.
+//! Recently learnt events, so that one which a client posts again, as its answer was lost, is
+//! learnt once: also when its job has ended and is forgotten, and after a restart. Not responsible
+//! for what an event means, nor for events that contradict each other: that is the model's part.
 //!
 //! An event is known by 128 bits of its own JSON (FNV-1a), the same however it was written. The last [`REMEMBERED`] that were learnt are
 //! remembered, in some 14 MB; a retry that comes after as many others is told apart by the model alone. Refused events are not remembered, as
@@ -17,7 +17,7 @@ use crate::job::Event;
 /// Events remembered.
 pub(super) const REMEMBERED: usize = 1 << 18;
 
-/// What the client of an event that was learnt before is told.
+/// Message for the client of an event that was learnt before.
 pub(super) const LEARNT_BEFORE: &str = "this event was learnt before";
 
 /// 128 bits that stand for an event.
@@ -41,7 +41,7 @@ impl Write for Sum {
 }
 
 impl Identity {
-    pub(super) fn of(event: &Event) -> Self {
+    pub(super) fn new(event: &Event) -> Self {
         let mut sum = Sum(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
         // Texts and numbers always have a JSON form; the sum refuses no byte.
         let _ = serde_json::to_writer(&mut sum, event);
@@ -89,7 +89,7 @@ impl Recent {
         self.order.push_back(identity);
     }
 
-    /// For a snapshot: the oldest first.
+    /// Identities for a snapshot: the oldest first.
     pub(super) fn identities(&self) -> Vec<Identity> {
         self.order.iter().copied().collect()
     }
@@ -111,11 +111,11 @@ mod tests {
         assert_eq!(sum.0, 0xd228_cb69_6f1a_8caf_7891_2b70_4e4a_8964);
         let mut recent = Recent::default();
         for job in 0..REMEMBERED + 2 {
-            recent.remember(Identity::of(&ended(job)));
-            recent.remember(Identity::of(&ended(job)));
+            recent.remember(Identity::new(&ended(job)));
+            recent.remember(Identity::new(&ended(job)));
         }
         assert_eq!((recent.order.len(), recent.known.len()), (REMEMBERED, REMEMBERED));
-        let knows = |job| recent.knows(Identity::of(&ended(job)));
+        let knows = |job| recent.knows(Identity::new(&ended(job)));
         assert_eq!([0, 1, 2, REMEMBERED + 1].map(knows), [false, false, true, true]);
         let again = Recent::restore(&recent.identities());
         assert_eq!(again.order, recent.order);

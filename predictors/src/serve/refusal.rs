@@ -1,5 +1,5 @@
-//! What a client is told when its request is not served: a status, and a JSON object that says what was found, where, and what would
-//! mend it.
+//! Refusals of requests: a status, and a JSON object that says what was found, where, and how to
+//! fix it.
 //!
 //! Format: `{"error":{"message":…,"line":…,"column":…,"remedy":…}}`; `line` and `column`, counted from 1, stand there only where a
 //! place in the body is to blame.
@@ -37,7 +37,8 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, message, remedy)
     }
 
-    /// The body is not the JSON it should be; `lines_before` are the lines of the body before the piece that was parsed.
+    /// Refusal of a body that is not the JSON it should be; `lines_before` are the lines of the
+    /// body before the piece that was parsed.
     pub(super) fn json(error: &serde_json::Error, lines_before: usize, remedy: &str) -> Self {
         // serde_json ends its message with the place, which has its own fields here.
         let message = error.to_string();
@@ -48,7 +49,7 @@ impl Refusal {
         refusal
     }
 
-    /// A defect of this server, not of the request.
+    /// Refusal because of a defect of this server, not of the request.
     pub(super) fn defect(message: impl Into<String>) -> Self {
         let remedy = "report it with the request that showed it; other requests are served on";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message, remedy)

@@ -23,17 +23,17 @@ use crate::interference::share::{self, GroupAnswer, PairAnswer, SharingLimits};
 use crate::interference::slice::SliceSpeed;
 use crate::interference::table::Quantity;
 
-/// What would mend a request.
+/// Remedy for a malformed request.
 pub(super) const REMEDY: &str = r#"send {"gpu_type":"…","job":{"job_type":"…","seen":{"sm_util_pct":…}},"running":[{"id":"…","job_type":"…"}]}, "jobs":[{"job_type":"…"},…] in the place of a job_type where several run, and where they differ "limits":{"slo":1.5,"most_out_of_memory":0.05}"#;
-/// Bytes that a candidate takes at most in the answer, beside its names.
+/// Most bytes of a candidate in the answer, beside its names.
 const CANDIDATE_BYTES: usize = 1536;
-/// Bytes that each job of a group takes at most, and each slice, beside names.
+/// Most bytes of each job of a group, and of each slice, beside names.
 const MEMBER_BYTES: usize = 512;
 /// Most slices that are asked about.
 const MOST_SLICES: usize = 64;
 /// Forecasts of couples in a piece of work.
 const PIECE_FORECASTS: usize = 64;
-/// How often names may stand in it, escaped or not.
+/// Bound on how often an answer repeats a name, escaped or not.
 const NAME_TIMES: usize = 8;
 
 #[derive(Debug, Deserialize)]
@@ -64,7 +64,7 @@ struct AskedPlace {
     jobs: Vec<AskedJob>,
 }
 
-/// What is asked.
+/// A request for partners.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShareAsked {
@@ -81,7 +81,7 @@ pub(super) struct ShareAsked {
     slices: Option<Vec<String>>,
 }
 
-/// All that is said of a job but its identifier.
+/// Statement of a job without its identifier.
 type Said = (String, Option<String>, Vec<(String, Option<u64>)>);
 
 /// Answers about running jobs of which the same is said.
@@ -103,14 +103,15 @@ struct Candidate {
     answer: CandidateAnswer,
 }
 
-/// What is answered.
+/// Answer to a [`ShareAsked`].
 #[derive(Debug, Serialize)]
 pub(super) struct ShareAnswer {
     gpu_type_measured: bool,
     /// GPU types on which pairs were measured, where this one is none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_gpu_types: Option<Vec<String>>,
-    /// How far speeds were missed on GPU types that were left out whole, where this one was not measured and the model knows.
+    /// Mean absolute error of speeds on GPU types left out entirely, where this one was not
+    /// measured and the model knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu_type_left_out_mae: Option<f64>,
     candidates: Vec<Candidate>,
@@ -126,7 +127,7 @@ impl CandidateAnswer {
         }
     }
 
-    /// By how much the new job raises the expected progress of the GPU.
+    /// Rise of the expected progress of the GPU by the new job.
     fn gain(&self) -> f64 {
         match self {
             Self::Pair(of) => of.expected_progress - 1.0,
@@ -142,7 +143,7 @@ impl CandidateAnswer {
     }
 }
 
-/// What is said of a job, wherever it stands in the request.
+/// Statement of a job in a request.
 #[derive(Clone, Copy)]
 struct JobSaid<'a> {
     job_type: &'a str,
@@ -182,7 +183,7 @@ impl JobSaid<'_> {
         job
     }
 
-    /// As it is compared with others.
+    /// Key by which equal statements are found.
     fn as_key(self) -> Said {
         let seen = self.seen.iter().map(|(name, value)| (name.clone(), value.map(f64::to_bits)));
         (self.job_type.to_owned(), self.family.cloned(), seen.collect())
@@ -206,8 +207,8 @@ impl AskedPlace {
         match (&self.job_type, self.jobs.as_slice()) {
             (Some(_), []) => self.jobs().try_for_each(|job| job.check(&what)),
             (None, [_, ..]) if bare && self.jobs.len() < MOST_TOGETHER => {
-                (0usize..).zip(&self.jobs).try_for_each(|(job, asked)| {
-                    asked.said().check(&|| format!("running job {at}, job {job} of it (both counted from 0)"))
+                (0usize..).zip(&self.jobs).try_for_each(|(job, request)| {
+                    request.said().check(&|| format!("running job {at}, job {job} of it (both counted from 0)"))
                 })
             }
             (None, [_, ..]) if bare => Err(Refusal::bad(
@@ -231,7 +232,7 @@ impl AskedPlace {
         own + self.jobs.iter().map(AskedJob::name_bytes).sum::<usize>()
     }
 
-    /// Forecasts of couples that it takes.
+    /// Number of forecasts of couples that it takes.
     fn forecasts(&self) -> usize {
         1 + self.jobs.len().pow(2)
     }
@@ -257,7 +258,7 @@ impl ShareAsked {
         self.running.iter().enumerate().try_for_each(|(at, place)| place.check(at))
     }
 
-    /// How many candidates there are.
+    /// Number of candidates.
     pub(super) fn candidates(&self) -> usize {
         self.running.len()
     }
@@ -273,19 +274,20 @@ impl ShareAsked {
         from..from + some.count().max(1)
     }
 
-    /// Bytes that the answer takes at most.
+    /// Most bytes of the answer.
     pub(super) fn answer_bytes(&self) -> usize {
         // All are answered before the best of them are kept.
         let names = self.running.iter().map(AskedPlace::name_bytes).sum::<usize>();
         let members = self.running.iter().map(|place| place.jobs.len()).sum::<usize>();
         let each = CANDIDATE_BYTES + (self.gpu_type.len() + self.job.name_bytes()) * NAME_TIMES;
-        let asked = self.slices.iter().flatten().map(String::len).sum::<usize>();
+        let request = self.slices.iter().flatten().map(String::len).sum::<usize>();
         let slices =
             self.slices.as_ref().map_or(0, |_| MOST_SLICES * (MEMBER_BYTES + self.job.name_bytes() * NAME_TIMES));
-        self.running.len() * each + members * MEMBER_BYTES + slices + (names + asked) * NAME_TIMES
+        self.running.len() * each + members * MEMBER_BYTES + slices + (names + request) * NAME_TIMES
     }
 
-    /// Answers about some of the candidates, in the order of the request. What was answered before is in `known`.
+    /// Answers about some of the candidates, in the order of the request. `known` holds earlier
+    /// answers.
     pub(super) fn some(
         &self,
         predictor: &SharingPredictor,
@@ -308,16 +310,16 @@ impl ShareAsked {
 
     /// The new job on MIG slices, if that is asked.
     pub(super) fn on_slices(&self, predictor: &SharingPredictor) -> Result<Option<Vec<SliceSpeed>>, Refusal> {
-        let Some(asked) = &self.slices else { return Ok(None) };
+        let Some(request) = &self.slices else { return Ok(None) };
         let Some(slices) = predictor.slices() else {
             return Err(Refusal::bad(
                 "this model knows no speeds on slices".to_owned(),
-                "train it with `tracecast train interference --slices`, or leave `slices` out",
+                "train it with `tracecast model train interference --slices`, or leave `slices` out",
             ));
         };
         let new = self.job.said().job();
-        let found = slices.speeds_on(&new.job_type, new.family.as_deref(), &new.seen, asked);
-        found.map(Some).map_err(|name| {
+        let result = slices.speeds_on(&new.job_type, new.family.as_deref(), &new.seen, request);
+        result.map(Some).map_err(|name| {
             Refusal::bad(
                 format!("`{}` is no slice", name.chars().take(64).collect::<String>().escape_debug()),
                 "name slices as NVIDIA does, such as 3g.20gb",
@@ -325,7 +327,7 @@ impl ShareAsked {
         })
     }
 
-    /// How many of the candidates are answered.
+    /// Number of candidates in the answer.
     pub(super) fn top(&self) -> usize {
         self.top.unwrap_or(usize::MAX)
     }
@@ -372,7 +374,7 @@ mod tests {
         SharingPredictor::train(&table.sorted(), 1).unwrap()
     }
 
-    /// Found by an audit: 1,000 running jobs of one type took 1,000 forecasts.
+    /// Regression test: 1,000 running jobs of one type took 1,000 forecasts.
     #[test]
     fn equal_jobs_are_forecast_once_and_answered_as_if_asked_alone() {
         let predictor = predictor();
@@ -388,11 +390,11 @@ mod tests {
             serde_json::from_str(&text).unwrap()
         };
         let jobs: Vec<String> = (0..60).map(job).collect();
-        let asked = ask(&jobs, "");
-        asked.check().unwrap();
+        let request = ask(&jobs, "");
+        request.check().unwrap();
         let mut known = Known::new();
-        let mut all = asked.some(&predictor, 0..40, &mut known);
-        all.extend(asked.some(&predictor, 40..60, &mut known));
+        let mut all = request.some(&predictor, 0..40, &mut known);
+        all.extend(request.some(&predictor, 40..60, &mut known));
         // Four job types, each with and without what was seen of it.
         assert_eq!((all.len(), known.len()), (60, 8));
         for (one, answer) in jobs.iter().zip(&all) {
@@ -401,7 +403,7 @@ mod tests {
         }
         // The best three of all.
         let best = ask(&jobs, r#","top":3"#);
-        let (whole, three) = (asked.answer(&predictor, all.clone(), None), best.answer(&predictor, all, None));
+        let (whole, three) = (request.answer(&predictor, all.clone(), None), best.answer(&predictor, all, None));
         let id = |one: &Candidate| match &one.answer {
             CandidateAnswer::Pair(of) => of.id.clone(),
             CandidateAnswer::Group(of) => of.id.clone(),
@@ -419,9 +421,9 @@ mod tests {
             {"id":"same","jobs":[{"job_type":"m1 (batch size 8)"}]}]}"#;
         let ask =
             |gpu: &str| -> ShareAsked { serde_json::from_str(&text.replace(r#""h""#, &format!("\"{gpu}\""))).unwrap() };
-        let asked = ask("g");
-        asked.check().unwrap();
-        let answers = asked.some(&predictor, 0..3, &mut Known::new());
+        let request = ask("g");
+        request.check().unwrap();
+        let answers = request.some(&predictor, 0..3, &mut Known::new());
         let [CandidateAnswer::Group(group), CandidateAnswer::Pair(pair), CandidateAnswer::Pair(same)] =
             answers.as_slice()
         else {
@@ -435,7 +437,7 @@ mod tests {
                 && group.expected_progress > before
                 && group.expected_progress - before < pair.expected_progress - 1.0
         );
-        let told = asked.answer(&predictor, answers, None);
+        let told = request.answer(&predictor, answers, None);
         assert!(told.gpu_type_measured && told.measured_gpu_types.is_none());
         let text = serde_json::to_string(&told).unwrap();
         assert!(
@@ -445,11 +447,11 @@ mod tests {
             "{text}"
         );
         // A GPU type that was not measured is marked, and those that were are named.
-        let asked = ask("h");
-        let told = asked.answer(&predictor, asked.some(&predictor, 0..1, &mut Known::new()), None);
+        let request = ask("h");
+        let told = request.answer(&predictor, request.some(&predictor, 0..1, &mut Known::new()), None);
         assert!(!told.gpu_type_measured && told.measured_gpu_types == Some(vec!["g".to_owned()]));
         // Work is cut by what it takes: 5 forecasts, 1 and 2.
-        assert_eq!((asked.piece(0), asked.piece(2)), (0..3, 2..3));
+        assert_eq!((request.piece(0), request.piece(2)), (0..3, 2..3));
         let many = vec![r#"{"job_type":"m0"}"#; MOST_TOGETHER - 1].join(",");
         let places = |text: &str| -> ShareAsked {
             serde_json::from_str(&format!(r#"{{"gpu_type":"g","job":{{"job_type":"m0"}},"running":[{text}]}}"#))
@@ -457,8 +459,8 @@ mod tests {
         };
         let wide = places(&vec![format!(r#"{{"jobs":[{many}]}}"#); 2].join(","));
         assert!(wide.check().is_ok() && wide.piece(0) == (0..1));
-        let found = wide.some(&predictor, wide.piece(0), &mut Known::new());
-        let bytes = serde_json::to_string(&wide.answer(&predictor, found, None)).unwrap().len();
+        let result = wide.some(&predictor, wide.piece(0), &mut Known::new());
+        let bytes = serde_json::to_string(&wide.answer(&predictor, result, None)).unwrap().len();
         assert!(2 * bytes < wide.answer_bytes(), "{bytes} {}", wide.answer_bytes());
         for wrong in [
             format!(r#"{{"jobs":[{many},{{"job_type":"m0"}}]}}"#),
@@ -470,8 +472,8 @@ mod tests {
             assert!(places(&wrong).check().is_err(), "{wrong}");
         }
         // It was trained without slices.
-        let asked: ShareAsked =
+        let request: ShareAsked =
             serde_json::from_str(r#"{"gpu_type":"g","job":{"job_type":"m0"},"running":[],"slices":[]}"#).unwrap();
-        assert!(asked.on_slices(&predictor).is_err());
+        assert!(request.on_slices(&predictor).is_err());
     }
 }

@@ -12,7 +12,8 @@ pub async fn terminated() {
     }
 }
 
-/// Whether the process was started with a signal ignored (`nohup`, a shell's background job), as Linux tells.
+/// Whether the process was started with a signal ignored (`nohup`, a shell's background job), as
+/// Linux reports.
 fn ignored(number: i32) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! Which entries a Slurm table has, and under which keys a job is looked up in it.
+//! Entries of a Slurm table, and the keys under which a job is looked up in it.
 //!
 //! The jobs of the 90 days before the last event, and later ones, are grouped by user, stem of their name, VC and size; the predictor is asked once
 //! for each group. A group adds to up to five entries, from the most particular (user, stem, size) to that of all jobs. O(jobs + groups).
@@ -15,7 +15,7 @@ use crate::feature::name;
 use crate::job::Submission;
 use crate::timeline::Timeline;
 
-/// How far back a Slurm table looks for the jobs it has entries for, milliseconds.
+/// Time that a Slurm table looks back for the jobs it has entries for, milliseconds.
 const TABLE_MS: i64 = 90 * 86_400_000;
 
 /// Entries of a Slurm table: for each user, name stem, VC and size of `timeline` seen in the 90 days before the last event and later, what the predictor would say of such
@@ -30,15 +30,15 @@ pub fn entries(predictor: &Predictor, timeline: &Timeline) -> Result<Vec<Entry>>
     type KindOfJob = (Option<String>, Option<String>, Option<String>, u64);
     let mut kinds: BTreeMap<KindOfJob, (Submission, u64)> = BTreeMap::new();
     for job in timeline.jobs.iter().filter(|job| job.submission.submit_ms >= now_ms - TABLE_MS) {
-        let asked = &job.submission;
-        let stem = asked.name.as_deref().map(name::stem);
-        let key = (asked.user.clone(), stem, asked.vc.clone(), asked.gpus.ceil() as u64);
-        kinds.entry(key).or_insert_with(|| (asked.clone(), 0)).1 += 1;
+        let request = &job.submission;
+        let stem = request.name.as_deref().map(name::stem);
+        let key = (request.user.clone(), stem, request.vc.clone(), request.gpus.ceil() as u64);
+        kinds.entry(key).or_insert_with(|| (request.clone(), 0)).1 += 1;
     }
     // Of a new job of its kind, not of that job itself, and of one that brings no limit: those that do are not given one.
-    let asked: Vec<Submission> =
+    let request: Vec<Submission> =
         kinds.values().map(|(job, _)| Submission { job_id: String::new(), limit_s: None, ..job.clone() }).collect();
-    let said = predictor.laws_as_last_submitted(timeline, &asked)?;
+    let said = predictor.laws_as_last_submitted(timeline, &request)?;
     // Distributions and jobs for each key of the table.
     let mut shared: BTreeMap<Key, (Vec<(f64, Distribution)>, u64)> = BTreeMap::new();
     for ((_, (job, jobs)), said) in kinds.iter().zip(&said) {

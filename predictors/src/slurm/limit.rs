@@ -1,4 +1,5 @@
-//! What time limits from a table would have done: made from a part of the record, held against the jobs that came later.
+//! Back-test of time limits from a table: made from a part of the record, and compared with the
+//! jobs that came later.
 //!
 //! The record is cut at [`CUTS`] shares of its jobs. At each cut a predictor is trained on what had happened by then, a table is made as it would have
 //! been, and every job submitted from there to the next cut is looked up in it as `job_submit.lua` does, most particular entry first. A limit from an entry
@@ -21,16 +22,16 @@ use crate::timeline::Timeline;
 /// Shares of the jobs at which tables are made.
 const CUTS: [f64; 4] = [0.5, 0.65, 0.8, 0.9];
 
-/// What a back-test of limits found.
+/// Results of a back-test of limits.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct LimitTest {
     /// Jobs looked up in tables made before their submission.
     pub tested: u64,
     /// Entries of the final table that set a limit.
     pub entries: usize,
-    /// Of the last tenth of the jobs: those that entries which had passed before would have given a limit.
+    /// Jobs of the last tenth that would have got a limit, from entries which had passed before.
     pub limited: u64,
-    /// Of them, those that ran longer.
+    /// Jobs among these that ran longer than the limit.
     pub killed: u64,
     /// Jobs of the last tenth in all.
     pub last: u64,
@@ -54,7 +55,7 @@ pub fn back_test(
     options: &BacktestOptions,
     limit: &TimeLimit,
 ) -> Result<LimitTest> {
-    let mut found: BTreeMap<Key, Tested> = BTreeMap::new();
+    let mut result: BTreeMap<Key, Tested> = BTreeMap::new();
     let mut test = LimitTest::default();
     let count = timeline.jobs.len();
     let at = |share: f64| ((count as f64 * share) as usize).min(count);
@@ -75,7 +76,7 @@ pub fn back_test(
             entries_of(&predictor, &known)?.into_iter().map(|entry| (key_of(&entry), entry)).collect();
         let last = to == count;
         let passed: BTreeMap<Key, bool> =
-            found.iter().map(|(key, tested)| (key.clone(), limit.passed(*tested))).collect();
+            result.iter().map(|(key, tested)| (key.clone(), limit.passed(*tested))).collect();
         for job in timeline.jobs.get(from..to).unwrap_or_default() {
             let (Some(run_s), None) = (job.run_s, job.submission.limit_s) else { continue };
             test.last += u64::from(last);
@@ -90,13 +91,13 @@ pub fn back_test(
                 test.limited += 1;
                 test.killed += killed;
             }
-            *found.entry(key).or_default() += Tested { jobs: 1, killed };
+            *result.entry(key).or_default() += Tested { jobs: 1, killed };
         }
     }
     // Limits that did not hold where they had not been tried before are not handed out.
     let holds = test.killed_share().is_some_and(|share| share <= limit.most_killed);
     for entry in entries.iter_mut() {
-        entry.tested = if holds { found.get(&key_of(entry)).copied().unwrap_or_default() } else { Tested::default() };
+        entry.tested = if holds { result.get(&key_of(entry)).copied().unwrap_or_default() } else { Tested::default() };
         test.entries += usize::from(entry.jobs >= limit.least_jobs && limit.passed(entry.tested));
     }
     Ok(test)

@@ -39,13 +39,13 @@ pub const MAX_TABLE_BYTES: u64 = 64 << 20;
 /// First line of the script: whoever is about to replace a `job_submit.lua` can tell it from the site's own.
 pub const SCRIPT_BEGINS: &str = "-- Sets what tracecast expects of a job when it is submitted. Made by tracecast.";
 
-/// Where the script says what it expects.
+/// Comment in which the script states its expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Comment {
-    /// In the administrator's comment, which users can read and not write.
+    /// Administrator's comment, which users can read and not write.
     #[default]
     Admin,
-    /// In the user's comment, after what the user wrote.
+    /// User's comment, after what the user wrote.
     User,
     /// Nowhere.
     Nowhere,
@@ -54,7 +54,8 @@ pub enum Comment {
 /// The site factor by expected GPU-seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SiteFactor {
-    /// That of a job of no length: the weight beside the site's `PriorityWeight…`; at most 2,147,483,645.
+    /// Site factor of a job of no length: the weight beside the site's `PriorityWeight…`; at most
+    /// 2,147,483,645.
     pub most: u32,
     /// GPU-seconds at and above which it is 0.
     pub ceiling_gpu_s: f64,
@@ -70,7 +71,8 @@ impl Default for SiteFactor {
 /// set from an entry that was not back-tested on later jobs ([`back_test`]), or killed too many of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeLimit {
-    /// The limit is the run time that 95 % stay under times this, rounded up to minutes.
+    /// Factor on the run that 95 % of jobs stay under; the limit is the product, rounded up to
+    /// minutes.
     pub margin_ratio: f64,
     /// Entries known from fewer jobs set no limit.
     pub least_jobs: u64,
@@ -78,9 +80,9 @@ pub struct TimeLimit {
     pub least_tested: u64,
     /// Entries whose limit would have killed a greater share of those jobs set none.
     pub most_killed: f64,
-    /// No limit is shorter, minutes.
+    /// Shortest limit, minutes.
     pub least_min: u32,
-    /// No limit is longer, minutes; nor longer than the partition allows.
+    /// Longest limit, minutes; nor longer than the partition allows.
     pub most_min: u32,
 }
 
@@ -110,18 +112,18 @@ impl TimeLimit {
     }
 }
 
-/// What is set at the top of the script.
+/// Settings at the top of the script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptOptions {
     /// Path of the table on the controller's host, best on a local disk: the controller waits while it is read.
     pub table_path: String,
-    /// Where to say what is expected.
+    /// Comment in which the expectation is stated.
     pub comment: Comment,
     /// The site factor; `None` leaves it alone.
     pub site_factor: Option<SiteFactor>,
     /// Time limits; `None` sets none.
     pub time_limit: Option<TimeLimit>,
-    /// How often the file is looked at for a new table, seconds.
+    /// Interval between looks for a new table, seconds.
     pub refresh_s: u32,
     /// Larger tables are refused, bytes.
     pub max_bytes: u64,

@@ -34,12 +34,12 @@ const LONGEST_KEY: usize = 4000;
 /// Most jobs written: beyond it, neighbours are the same number to Lua.
 const MOST_JOBS: u64 = 1 << 53;
 
-/// How a limit made from an entry did on later jobs.
+/// Test of a limit made from an entry, on later jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Tested {
     /// Later jobs that would have been given a limit from it.
     pub jobs: u64,
-    /// Of them, those that ran longer: the limit would have killed them.
+    /// Jobs among these that ran longer: the limit would have killed them.
     pub killed: u64,
 }
 
@@ -50,7 +50,7 @@ impl std::ops::AddAssign for Tested {
     }
 }
 
-/// What is expected of the jobs that share a user, a stem of the name, a VC or a number of GPUs.
+/// Expectation for the jobs that share a user, a stem of the name, a VC or a number of GPUs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Entry {
     /// User, as Slurm names them.
@@ -67,7 +67,7 @@ pub struct Entry {
     pub p95_s: f64,
     /// Jobs it is known from.
     pub jobs: u64,
-    /// How a time limit made from it did on later jobs; of none where it was not back-tested.
+    /// Test of a time limit made from the entry, on later jobs; all 0 where it was not back-tested.
     pub tested: Tested,
 }
 

@@ -60,7 +60,7 @@ impl Stage {
         }
     }
 
-    /// What `body` prints, the same under each Lua; `prepare` is called before each.
+    /// Output of `body`, checked to be the same under each Lua; `prepare` is called before each.
     fn run(&self, options: &ScriptOptions, body: &str, prepare: impl Fn(&Path)) -> Vec<String> {
         let (script, main) = (self.folder.path().join("job_submit.lua"), self.folder.path().join("main.lua"));
         std::fs::write(&script, super::script(options)).unwrap();
@@ -105,7 +105,7 @@ fn entry(
     }
 }
 
-/// One entry a level, each with its own time.
+/// An entry for each level, each with its own time.
 fn levels() -> Vec<Entry> {
     vec![
         entry(Some("u1"), Some("train_v#"), None, Some(4), (5400.0, 9000.0), 40),

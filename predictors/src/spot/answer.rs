@@ -1,4 +1,4 @@
-//! What a model of spot says, as JSON (`predict-spot/1`) and as a report.
+//! Forecasts of a model of spot, as JSON (`model-predict-spot/1`) and as a report.
 //!
 //! Worked example: a zone with enough spot for two hours, of which 0.9 says that it lasts another, shows 90 % in the column `1 h through`.
 
@@ -14,13 +14,13 @@ use super::record::{SpotLevel, SpotRecord};
 use crate::error::Result;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "predict-spot/1";
+pub const SCHEMA: &str = "model-predict-spot/1";
 /// Days of the week, from the first in [`SpotWeek::days`] on.
 const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 /// Pairs of zones shown.
 const PAIRS: usize = 12;
 
-/// What comes after a time.
+/// Forecast at a horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SpotOutlook {
     /// Hours ahead.
@@ -34,18 +34,18 @@ pub struct SpotOutlook {
 /// A zone now.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SpotNow {
-    /// How many instances there are.
+    /// Level of instances.
     pub level: SpotLevel,
-    /// For how long it has been so, as far as was seen, seconds.
+    /// Age of the level, as far as was seen, seconds.
     pub age_s: f64,
-    /// What comes.
+    /// Forecast at each horizon.
     pub outlooks: Vec<SpotOutlook>,
 }
 
-/// What is said of a zone.
+/// Forecast for a zone.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SpotZoneAnswer {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
     /// Length of a tick, seconds.
     pub tick_s: f64,
@@ -53,24 +53,24 @@ pub struct SpotZoneAnswer {
     pub ticks: usize,
     /// Share of them with enough.
     pub up_share: f64,
-    /// Where it stands and what comes; nothing where the last tick was not read.
+    /// State of the zone and its forecasts; None where the last tick was not read.
     pub now: Option<SpotNow>,
-    /// How long spells with enough last.
+    /// Durations of spells with enough.
     pub with_enough: Option<SpotLifetime>,
-    /// How long spells without last.
+    /// Durations of spells without.
     pub without: Option<SpotLifetime>,
     /// Share of the time with enough, over the week.
     pub week: SpotWeek,
 }
 
-/// What a model of spot says.
+/// Forecasts of a model of spot.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SpotAnswer {
     /// Version of this form.
     pub schema: String,
-    /// What was read.
+    /// Title: the source that was read.
     pub title: String,
-    /// What a reader must know.
+    /// Notes for readers.
     pub notes: Vec<String>,
     /// Instances needed at once.
     pub need: u32,
@@ -78,7 +78,7 @@ pub struct SpotAnswer {
     pub model: SpotModel,
     /// Zone by zone.
     pub zones: Vec<SpotZoneAnswer>,
-    /// How zones of one time move together.
+    /// Correlations of zones observed at the same time.
     pub pairs: Vec<SpotPair>,
 }
 
@@ -88,7 +88,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl SpotAnswer {
-    /// Of a model, asked for some hours from the end of its records, or of newer ones.
+    /// Forecasts of a model for some hours from the end of its records, or of newer ones.
     ///
     /// # Errors
     /// If the hours are none, or a newer record is of a zone that the model does not know.
@@ -142,7 +142,7 @@ impl SpotAnswer {
         })
     }
 
-    /// What is needed, in words.
+    /// Instances needed, in words.
     fn needed(&self) -> String {
         if self.need == 1 { "an instance".to_owned() } else { format!("at least {} instances", self.need) }
     }

@@ -1,4 +1,5 @@
-//! Whether the chances of spot come true: models fitted again and again on what was known, held against what came, beside baselines.
+//! Back-test of spot chances: models fitted again and again on what was known are compared with
+//! what came, beside baselines.
 //!
 //! The first `LEARNED` of each record only teaches. From there on, at every hour, each model says for each horizon how likely there is enough spot **at** that moment, and, where there is enough
 //! now, **through** all ticks until then. A model is fitted again every few days, on all ticks before. The model or simple rule that is **chosen** has the least log loss, averaged over
@@ -36,7 +37,7 @@ const CHOOSE_EVERY_MS: i64 = 4 * EVERY_MS;
 /// Resamples of days.
 const RESAMPLES: u64 = 1000;
 
-/// What is asked of the moments until a horizon.
+/// Event forecast between now and a horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpotTarget {
@@ -47,7 +48,7 @@ pub enum SpotTarget {
 }
 
 impl SpotTarget {
-    /// Both.
+    /// Both targets.
     pub const ALL: [Self; 2] = [Self::At, Self::Through];
 
     fn of(self, outlook: &Outlook) -> f64 {
@@ -58,7 +59,7 @@ impl SpotTarget {
     }
 }
 
-/// How to test.
+/// Options of a back-test of spot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpotTestOptions {
     /// Instances needed at once.
@@ -87,11 +88,11 @@ pub struct SpotSkill {
 /// A model at a horizon.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HorizonScore {
-    /// What is asked.
+    /// Event that was forecast.
     pub target: SpotTarget,
     /// Hours ahead.
     pub hours: f64,
-    /// How good.
+    /// Score of the chances.
     pub score: ChanceScore,
     /// Over persistence that says 0 or 1; none where what is asked always came, or never.
     pub over_persistence: Option<SpotSkill>,
@@ -113,7 +114,7 @@ pub struct SpotModelScore {
 /// A zone of a back-test.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TestedZone {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
     /// Length of a tick, seconds.
     pub tick_s: f64,
@@ -127,24 +128,24 @@ pub struct TestedZone {
     pub reported_from_s: f64,
     /// Mean Brier score of the chosen model over targets and horizons.
     pub brier: f64,
-    /// That of persistence with the shares of the past.
+    /// Brier score of persistence with the shares of the past.
     pub brier_of_shares: f64,
     /// Mean log loss of the chosen model.
     pub log_loss: f64,
-    /// That of persistence with the shares of the past.
+    /// Log loss of persistence with the shares of the past.
     pub log_loss_of_shares: f64,
 }
 
 /// The reliability of the chosen model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TargetReliability {
-    /// What is asked.
+    /// Event that was forecast.
     pub target: SpotTarget,
     /// Tenth by tenth, all horizons together.
     pub tenths: Vec<ReliabilityTenth>,
 }
 
-/// What was found.
+/// Results of a back-test of spot.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SpotBacktest {
     /// Zones.
@@ -153,13 +154,13 @@ pub struct SpotBacktest {
     pub chosen: SpotModel,
     /// Baselines, then models.
     pub models: Vec<SpotModelScore>,
-    /// Of the chosen model.
+    /// Reliability of the chosen model.
     pub reliability: Vec<TargetReliability>,
     /// Days drawn from.
     pub days: usize,
 }
 
-/// What was said at a moment for a horizon, and what came.
+/// Chances stated at a moment for a horizon, and what came.
 struct Said {
     zone: usize,
     day: i64,
@@ -169,7 +170,7 @@ struct Said {
     /// Whether it is reported.
     reported: bool,
     outlooks: Vec<Outlook>,
-    /// What came: at the end; and through, where that was asked.
+    /// Observed outcome: at the end; and through, where that was forecast.
     came: [Option<bool>; 2],
 }
 
@@ -179,7 +180,8 @@ impl Said {
     }
 }
 
-/// Whether there was enough through the ticks after `tick` until `ticks` later; nothing where that was not read.
+/// Whether there was enough through the ticks after `tick` until `ticks` later; None where a tick
+/// was not read.
 fn through(seen: &[Option<bool>], tick: usize, ticks: usize) -> Option<bool> {
     for up in seen.get(tick + 1..=tick + ticks)? {
         if !(*up)? {
@@ -268,7 +270,7 @@ fn skill(days: &DaySums, seed: u64) -> Option<SpotSkill> {
     Some(SpotSkill { skill: all, low, high })
 }
 
-/// What can be chosen for some records.
+/// Models that can be chosen for these records.
 fn choices(records: &[SpotRecord], options: &SpotTestOptions) -> Vec<SpotModel> {
     let priced = records.iter().any(|record| !record.prices.is_empty());
     SpotModel::choices(options.together && records.len() > 1, priced)
@@ -286,8 +288,8 @@ fn cases(
     (target, horizon): (SpotTarget, usize),
     of: &dyn Fn(&Said) -> bool,
 ) -> Vec<Case> {
-    let asked = said.iter().filter(|said| said.horizon == horizon && of(said));
-    asked.filter_map(|said| said.case(target, model)).collect()
+    let request = said.iter().filter(|said| said.horizon == horizon && of(said));
+    request.filter_map(|said| said.case(target, model)).collect()
 }
 
 /// The mean over targets and horizons of the mean loss of a model in the cases that are asked for.
@@ -329,9 +331,9 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn W
     let zones = (0..records.len())
         .into_par_iter()
         .map(|at| {
-            let found = zone(records, at, &models, options, EVERY_MS);
+            let result = zone(records, at, &models, options, EVERY_MS);
             watch.made();
-            found
+            result
         })
         .collect::<Result<Vec<_>>>()?;
     let said: Vec<&Said> = zones.iter().flat_map(|(said, _)| said).collect();
@@ -372,7 +374,7 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn W
             horizons: cells(options.hours.len())
                 .filter_map(|(target, horizon)| {
                     let reported = cases(&said, model, (target, horizon), &|said| said.reported);
-                    let score = ChanceScore::of(&reported)?;
+                    let score = ChanceScore::new(&reported)?;
                     let over = |base: usize| {
                         // Of what always comes, or never, a baseline may know all but nothing, and a share of that says nothing.
                         let tells = score.happened > 0.0 && score.happened < 1.0;
@@ -421,7 +423,7 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn W
     })
 }
 
-/// That horizons are hours above 0, in order.
+/// Checks that horizons are hours above 0, in order.
 ///
 /// # Errors
 /// If they are not.
@@ -451,9 +453,9 @@ mod tests {
     #[test]
     fn a_regular_zone_is_known_by_its_age() {
         let counts: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
-        let found = backtest(&[record(&counts, HOUR / 2)], &options(), &()).unwrap();
+        let result = backtest(&[record(&counts, HOUR / 2)], &options(), &()).unwrap();
         let of = |model: SpotModel, target: SpotTarget, hours: f64| {
-            let scores = &found.models.iter().find(|score| score.model == model).unwrap().horizons;
+            let scores = &result.models.iter().find(|score| score.model == model).unwrap().horizons;
             scores.iter().find(|score| score.target == target && score.hours == hours).unwrap().clone()
         };
         // Three hours later it is the other way round: persistence is always wrong, and its shares nearly always right.
@@ -465,11 +467,11 @@ mod tests {
         // Enough through three hours never comes, as spells of six ticks have five after the first.
         let never = of(SpotModel::Age, SpotTarget::Through, 3.0);
         assert_eq!((never.score.happened, never.over_shares), (0.0, None));
-        assert_eq!(found.zones[0].up_share, 0.5);
-        assert_eq!(found.reliability.len(), 2);
+        assert_eq!(result.zones[0].up_share, 0.5);
+        assert_eq!(result.reliability.len(), 2);
     }
 
-    /// What is said before a moment is the same, whatever comes after it.
+    /// Forecasts before a moment do not depend on what comes after it.
     #[test]
     fn what_comes_later_changes_nothing_that_was_said() {
         let counts: Vec<u32> = (0..1200u32).map(|tick| u32::from(tick * tick / 97 % 5 > 1)).collect();
@@ -486,7 +488,7 @@ mod tests {
         assert_eq!(said(false), said(true));
     }
 
-    /// What could not be foretold by anything that is known: ups and downs drawn anew each tick.
+    /// Counts that nothing can foretell: ups and downs drawn anew each tick.
     fn drawn(ticks: usize) -> Vec<u32> {
         let mut state = 7u64;
         let mut draw = || {
@@ -496,24 +498,25 @@ mod tests {
         (0..ticks).map(|_| u32::from(draw() % 10 < 6)).collect()
     }
 
-    /// Found by recomputing: a model was said to have the least loss on earlier forecasts beside a simple rule that had less.
+    /// Regression test: a model was reported to have the least loss on earlier forecasts although a
+    /// simple rule had less.
     #[test]
     fn what_is_chosen_has_the_least_earlier_loss_of_all_that_have_one() {
         let regular: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
         for (counts, simple_wins) in [(drawn(2 * 24 * 10), true), (regular, false)] {
             let records = [record(&counts, HOUR / 2)];
-            let found = backtest(&records, &options(), &()).unwrap();
+            let result = backtest(&records, &options(), &()).unwrap();
             let earlier = |model: SpotModel| {
-                let of = found.models.iter().find(|score| score.model == model);
+                let of = result.models.iter().find(|score| score.model == model);
                 of.and_then(|score| score.earlier_log_loss).unwrap_or(f64::INFINITY)
             };
             assert!(
-                found.models.iter().all(|score| earlier(found.chosen) <= earlier(score.model)),
+                result.models.iter().all(|score| earlier(result.chosen) <= earlier(score.model)),
                 "{:?}",
-                found.chosen
+                result.chosen
             );
             let chosen = choose(&records, &options()).unwrap();
-            let is_simple = [found.chosen, chosen].map(|model| model.circumstances().is_none());
+            let is_simple = [result.chosen, chosen].map(|model| model.circumstances().is_none());
             assert!(!simple_wins || is_simple == [true; 2], "{chosen:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The answer of a back-test of spot, as JSON (`backtest-spot/1`) and as a report.
+//! The answer of a back-test of spot, as JSON (`model-backtest-spot/1`) and as a report.
 //!
 //! Worked example: a Brier score of 0.09 beside 0.10 of the shares shows 10.0 % in the column of the skill over them.
 
@@ -14,7 +14,7 @@ use super::backtest::{
 use super::score::ChanceScore;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-spot/1";
+pub const SCHEMA: &str = "model-backtest-spot/1";
 
 /// Fewest days that are drawn anew for an interval that is believed.
 const FEWEST_DAYS: usize = 5;
@@ -24,9 +24,9 @@ const FEWEST_DAYS: usize = 5;
 pub struct SpotBacktestAnswer {
     /// Version of this form.
     pub schema: String,
-    /// What was read.
+    /// Title: the source that was read.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data, for readers.
     pub notes: Vec<String>,
     /// Instances needed at once.
     pub need: u32,
@@ -42,7 +42,7 @@ pub struct SpotBacktestAnswer {
     pub chosen: SpotModel,
     /// Baselines, then models.
     pub models: Vec<SpotModelScore>,
-    /// Of the chosen model.
+    /// Reliability of the chosen model.
     pub reliability: Vec<TargetReliability>,
 }
 
@@ -72,8 +72,8 @@ fn skill(skill: Option<SpotSkill>) -> Cell {
 }
 
 impl SpotBacktestAnswer {
-    /// Of what was found.
-    pub fn new(title: String, notes: Vec<String>, options: &SpotTestOptions, found: SpotBacktest) -> Self {
+    /// Answer made of the results of a back-test.
+    pub fn new(title: String, notes: Vec<String>, options: &SpotTestOptions, result: SpotBacktest) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -81,11 +81,11 @@ impl SpotBacktestAnswer {
             need: options.need,
             together: options.together,
             refit_days: options.refit_days,
-            days: found.days,
-            zones: found.zones,
-            chosen: found.chosen,
-            models: found.models,
-            reliability: found.reliability,
+            days: result.days,
+            zones: result.zones,
+            chosen: result.chosen,
+            models: result.models,
+            reliability: result.reliability,
         }
     }
 

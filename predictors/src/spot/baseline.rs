@@ -1,4 +1,4 @@
-//! What a model of spot has to beat: forecasts that need no model.
+//! Baselines for models of spot: forecasts that need no model.
 //!
 //! * **Persistence**: what is, stays. It says 1 or 0, so it has no log loss.
 //! * **Shares**: persistence with a chance: the share of the moments of the past, with enough spot or without, that were followed by enough spot that much later.
@@ -19,7 +19,8 @@ pub(super) struct Baselines {
     /// Chances a tick to get enough spot and to lose it.
     comes: f64,
     goes: f64,
-    /// For each horizon: shares that have enough at its end, after without and after enough; and that had enough through it, of those after enough, and of all.
+    /// Shares for each horizon: of having enough at its end, after without and after enough; and of
+    /// having had enough through it, after enough, and of all.
     horizons: Vec<Shares>,
 }
 
@@ -37,7 +38,7 @@ fn share(part: usize, whole: usize) -> f64 {
 }
 
 impl Baselines {
-    /// Of whether there was enough, tick by tick, for horizons in ticks.
+    /// Fits the baselines to whether there was enough, tick by tick, for horizons in ticks.
     pub(super) fn fit(seen: &[Option<bool>], horizons: &[usize]) -> Self {
         let known = seen.iter().flatten().count();
         let up = seen.iter().flatten().filter(|up| **up).count();
@@ -88,7 +89,8 @@ impl Baselines {
         }
     }
 
-    /// What a baseline says, horizon by horizon, where there is enough spot now or not; whatever is no baseline says what persistence says.
+    /// Forecast of a baseline at each horizon, where there is enough spot now or not; a model that
+    /// is no baseline gets persistence's.
     pub(super) fn forecast(&self, model: SpotModel, up: bool) -> Vec<Outlook> {
         match model {
             SpotModel::Shares => self.shares(up),
@@ -138,28 +140,28 @@ mod tests {
     fn by_hand() {
         // Up for four ticks, down for two, up for two.
         let seen: Vec<Option<bool>> = [1, 1, 1, 1, 0, 0, 1, 1].iter().map(|up| Some(*up == 1)).collect();
-        let found = Baselines::fit(&seen, &[2]);
-        assert!((found.up - 7.0 / 10.0).abs() < 1e-12);
+        let result = Baselines::fit(&seen, &[2]);
+        assert!((result.up - 7.0 / 10.0).abs() < 1e-12);
         // Of five moves from up one goes down; of two from down one comes up.
-        assert!((found.goes - 2.0 / 7.0).abs() < 1e-12 && (found.comes - 2.0 / 4.0).abs() < 1e-12);
+        assert!((result.goes - 2.0 / 7.0).abs() < 1e-12 && (result.comes - 2.0 / 4.0).abs() < 1e-12);
         // Two ticks after up: up, up, down, down: 3/6. After down: up and up: 3/4.
-        let (up, down) = (found.shares(true)[0], found.shares(false)[0]);
+        let (up, down) = (result.shares(true)[0], result.shares(false)[0]);
         assert!((up.at - 3.0 / 6.0).abs() < 1e-12 && (down.at - 3.0 / 4.0).abs() < 1e-12);
         // Through two ticks: of the four first, two; the last two are not known. Of all six that are known, two.
         assert!((up.through - 3.0 / 6.0).abs() < 1e-12 && down.through == 0.0);
-        assert!((found.climatology()[0].through - 3.0 / 8.0).abs() < 1e-12);
-        let markov = found.markov(true)[0];
+        assert!((result.climatology()[0].through - 3.0 / 8.0).abs() < 1e-12);
+        let markov = result.markov(true)[0];
         let (long_run, stays) = (0.5 / (0.5 + 2.0 / 7.0), 1.0 - 0.5 - 2.0 / 7.0);
         assert!((markov.at - (long_run + (1.0 - long_run) * stays * stays)).abs() < 1e-12);
         assert!((markov.through - (5.0f64 / 7.0).powi(2)).abs() < 1e-12);
-        assert_eq!(found.persistence(true), [Outlook { at: 1.0, through: 1.0 }]);
+        assert_eq!(result.persistence(true), [Outlook { at: 1.0, through: 1.0 }]);
     }
 
     #[test]
     fn what_was_not_read_is_no_case() {
         let seen = [Some(true), None, Some(true), Some(false)];
-        let found = Baselines::fit(&seen, &[1]);
+        let result = Baselines::fit(&seen, &[1]);
         // One move, from up to down; one stretch known, which is lost.
-        assert!((found.goes - 2.0 / 3.0).abs() < 1e-12 && (found.shares(true)[0].through - 1.0 / 3.0).abs() < 1e-12);
+        assert!((result.goes - 2.0 / 3.0).abs() < 1e-12 && (result.shares(true)[0].through - 1.0 / 3.0).abs() < 1e-12);
     }
 }

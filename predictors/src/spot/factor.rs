@@ -1,4 +1,5 @@
-//! By how much a circumstance multiplies a chance to change: what was seen over what was expected, drawn to 1 by a prior.
+//! Factors by which circumstances multiply a chance to change: observed over expected changes,
+//! shrunk to 1 by a prior.
 //!
 //! A factor is (seen + c)/(expected + c): with little data it stays near 1, and c says how little. It is kept between `LEAST` and `MOST`.
 //!

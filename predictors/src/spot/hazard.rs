@@ -72,7 +72,8 @@ pub(super) fn pairs(track: &[Option<Standing>]) -> impl Iterator<Item = (&Standi
 }
 
 impl Hazards {
-    /// Of what was seen. Without memory all memories are alike. `few` tells whether there is a level between nothing and enough.
+    /// Fits hazards to the observed states of a zone. Without memory all memories are alike. `few`
+    /// tells whether there is a level between nothing and enough.
     pub(super) fn fit(track: &[Option<Standing>], tick_ms: i64, short: usize, few: bool, memory: bool) -> Self {
         let mut seen = vec![[Exposure::default(); OCTAVES]; 3 * MEMORIES];
         let mut led = [[[[0.0; 2]; 2]; 2]; 3];
@@ -162,11 +163,11 @@ mod tests {
     fn ages_are_told_apart() {
         let counts: Vec<u32> = (0..3000).map(|tick| u32::from(tick / 3 % 2 == 0)).collect();
         let hour = 3_600_000;
-        let found = Hazards::fit(&track(&[record(&counts, hour)], 0, 1, false), hour, 1, false, false);
-        let of = |octave: usize| found.ends(SpotLevel::Enough, 0, octave);
+        let result = Hazards::fit(&track(&[record(&counts, hour)], 0, 1, false), hour, 1, false, false);
+        let of = |octave: usize| result.ends(SpotLevel::Enough, 0, octave);
         assert!(of(0) < 0.01 && (0.3..0.5).contains(&of(1)), "{} {}", of(0), of(1));
-        assert!((of(2) - of(1)).abs() < 1e-12 && found.is_sound());
-        assert!((found.higher(SpotLevel::Nothing, 4, false) - 1.0).abs() < 1e-12);
-        assert!(found.higher(SpotLevel::Enough, 0, false) < 1e-12);
+        assert!((of(2) - of(1)).abs() < 1e-12 && result.is_sound());
+        assert!((result.higher(SpotLevel::Nothing, 4, false) - 1.0).abs() < 1e-12);
+        assert!(result.higher(SpotLevel::Enough, 0, false) < 1e-12);
     }
 }

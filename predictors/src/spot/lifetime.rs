@@ -1,4 +1,5 @@
-//! How long spells with enough spot last, and spells without: Kaplan-Meier curves in which what was not seen to end is censored.
+//! Durations of spells with enough spot, and of spells without: Kaplan-Meier curves in which spells
+//! not seen to end are censored.
 //!
 //! A spell lasts as many ticks as it was seen. One that was not seen to end is censored. One whose beginning was not seen is left out, as its age is not known. The
 //! median and the quartiles are those of the curve; there are none where it does not fall that far. The mean is restricted to the longest spell seen.
@@ -12,20 +13,21 @@ use tracecast_analytics::stats::survival::KaplanMeier;
 
 use super::record::{SpotLevel, SpotRecord, spells};
 
-/// How long spells of one kind last.
+/// Durations of spells of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpotLifetime {
     /// Spells whose beginning was seen.
     pub spells: usize,
-    /// Those of them that were not seen to end.
+    /// Spells that were not seen to end.
     pub censored: usize,
     /// Seconds by which a quarter of the spells have ended.
     pub p25_s: Option<f64>,
     /// Seconds by which half of them have.
     pub median_s: Option<f64>,
-    /// Its 95 % interval; an end is missing where the curve's limit does not fall that far.
+    /// Lower end of the median's 95 % interval; an end is missing where the curve's limit does not
+    /// fall that far.
     pub median_low_s: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the median's 95 % interval.
     pub median_high_s: Option<f64>,
     /// Seconds by which three quarters have ended.
     pub p75_s: Option<f64>,
@@ -36,8 +38,8 @@ pub struct SpotLifetime {
 }
 
 impl SpotLifetime {
-    /// Of the spells with enough spot, or of those without; nothing where no spell began.
-    pub fn of(record: &SpotRecord, need: u32, enough: bool) -> Option<Self> {
+    /// Durations of the spells with enough spot, or of those without; None where no spell began.
+    pub fn new(record: &SpotRecord, need: u32, enough: bool) -> Option<Self> {
         let seen: Vec<Option<bool>> =
             record.levels(need).into_iter().map(|level| Some(level? == SpotLevel::Enough)).collect();
         let spells: Vec<_> = spells(&seen).into_iter().filter(|spell| spell.of == enough && spell.begun).collect();
@@ -68,12 +70,12 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let counts = [0, 1, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1];
-        let found = SpotLifetime::of(&record(&counts, 3_600_000), 1, true).unwrap();
-        assert_eq!((found.spells, found.censored), (4, 1));
-        assert_eq!((found.median_s, found.up_to_s), (Some(7200.0), 14_400.0));
-        assert!((found.mean_s.unwrap() - 2.75 * 3600.0).abs() < 1e-9);
+        let result = SpotLifetime::new(&record(&counts, 3_600_000), 1, true).unwrap();
+        assert_eq!((result.spells, result.censored), (4, 1));
+        assert_eq!((result.median_s, result.up_to_s), (Some(7200.0), 14_400.0));
+        assert!((result.mean_s.unwrap() - 2.75 * 3600.0).abs() < 1e-9);
         // Of those without the first has no beginning.
-        assert_eq!(SpotLifetime::of(&record(&counts, 3_600_000), 1, false).unwrap().spells, 3);
-        assert_eq!(SpotLifetime::of(&record(&[0, 0], 1), 1, true), None);
+        assert_eq!(SpotLifetime::new(&record(&counts, 3_600_000), 1, false).unwrap().spells, 3);
+        assert_eq!(SpotLifetime::new(&record(&[0, 0], 1), 1, true), None);
     }
 }

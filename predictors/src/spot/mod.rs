@@ -1,4 +1,5 @@
-//! Whether spot instances will be there: how long they last, and the chance of at least k of them now and for the next hours.
+//! Prediction of spot instances: how long they last, and the chance of at least k of them now and
+//! for the next hours.
 //!
 //! ```text
 //! SpotRecord ──track──▶ Standing at each tick ──process──▶ SpotProcess ──▶ Outlook (at, through) ──backtest──▶ scores beside persistence

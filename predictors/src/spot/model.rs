@@ -11,25 +11,25 @@ use super::process::Circumstances;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpotModel {
-    /// What is, stays.
+    /// The present state stays.
     Persistence,
-    /// What is, stays in the share of cases in which it did.
+    /// The present state stays with the share of cases in which it did.
     Shares,
-    /// The share of all time.
+    /// The long-run share.
     Climatology,
     /// Constant chances to change.
     Markov,
     /// Semi-Markov: chances by the age of the spell.
     Age,
-    /// And by the spells before it.
+    /// Age, and the spells before the present one.
     Memory,
-    /// And by the hour of the week.
+    /// Age, memory and the hour of the week.
     Week,
     /// Age and memory, and the other zones.
     Crowd,
     /// Age and memory, and steps of the price.
     Price,
-    /// All that is known.
+    /// Age, memory and all other circumstances.
     All,
 }
 
@@ -37,8 +37,9 @@ impl SpotModel {
     /// Baselines.
     pub const BASELINES: [Self; 4] = [Self::Persistence, Self::Shares, Self::Climatology, Self::Markov];
 
-    /// What one can choose from, where zones are known together or not, and prices are known or not: the baselines that state a chance, then the models.
-    /// Persistence that says 0 or 1 has no log loss, so it cannot be chosen.
+    /// Models to choose from, where zones are known together or not, and prices are known or not:
+    /// the baselines that state a chance, then the models. Persistence that says 0 or 1 has no log
+    /// loss, so it cannot be chosen.
     pub fn choices(together: bool, priced: bool) -> Vec<Self> {
         let mut choices: Vec<Self> = Self::BASELINES.into_iter().filter(|model| *model != Self::Persistence).collect();
         choices.extend([Self::Age, Self::Memory, Self::Week]);
@@ -48,7 +49,7 @@ impl SpotModel {
         choices
     }
 
-    /// What the process of a model knows; nothing of a baseline.
+    /// Circumstances that the process of a model knows; None for a baseline.
     pub fn circumstances(self) -> Option<Circumstances> {
         let memory = Circumstances { memory: true, ..Circumstances::AGE };
         match self {
@@ -62,7 +63,7 @@ impl SpotModel {
         }
     }
 
-    /// What is in use, in words: a model with what it knows, or which simple rule.
+    /// Model in use, in words: a model with what it knows, or the simple rule.
     pub fn in_use(self) -> String {
         match self.circumstances() {
             Some(_) => format!("a model that knows {}", self.in_words()),
@@ -72,7 +73,7 @@ impl SpotModel {
         }
     }
 
-    /// In words.
+    /// Name of the model in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Persistence => "persistence (0 or 1)",

@@ -36,7 +36,7 @@ const FORMAT: Format = Format {
     oldest: 1,
     longest: 1 << 28,
     of: "spot",
-    command: "tracecast train spot",
+    command: "tracecast model train spot",
 };
 /// Horizons on which a model is chosen, hours.
 pub const HOURS_AHEAD: [f64; 5] = [1.0, 3.0, 6.0, 12.0, 24.0];
@@ -45,7 +45,7 @@ const MOST_AHEAD: usize = 200_000;
 /// Days between two fits where a model is chosen or tested.
 pub const REFIT_DAYS: i64 = 1;
 
-/// What a model of spot was trained on.
+/// Record that a model of spot was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpotTrained {
     /// Instances needed at once.
@@ -67,7 +67,7 @@ pub struct SpotWeek {
     pub days: Vec<Option<f64>>,
 }
 
-/// What is known of a zone.
+/// Fitted state of a zone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpotZone {
     pub(super) name: String,
@@ -113,7 +113,7 @@ impl SimpleRule {
 /// Two zones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpotPair {
-    /// One.
+    /// One zone.
     pub one: String,
     /// The other.
     pub other: String,
@@ -124,7 +124,7 @@ pub struct SpotPair {
 /// A trained model of spot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpotPredictor {
-    /// What it was trained on.
+    /// Record that the model was trained on.
     pub trained: SpotTrained,
     pub(super) zones: Vec<SpotZone>,
     pub(super) pairs: Vec<SpotPair>,
@@ -182,7 +182,7 @@ fn correlation(one: &SpotRecord, other: &SpotRecord, need: u32) -> Option<f64> {
     (spread > 0.0).then(|| (both - a * b) / spread)
 }
 
-/// That records of one time begin together, if that is known, and have ticks of one length.
+/// Checks that records of one time begin together, if that is known, and have ticks of one length.
 ///
 /// # Errors
 /// If they do not.
@@ -242,8 +242,8 @@ impl SpotPredictor {
                     tick_ms: record.tick_ms,
                     ticks: record.counts.len(),
                     up_share: record.up_share(need),
-                    with: SpotLifetime::of(record, need, true),
-                    without: SpotLifetime::of(record, need, false),
+                    with: SpotLifetime::new(record, need, true),
+                    without: SpotLifetime::new(record, need, false),
                     week: week(record, need),
                     process: SpotProcess::fit(&track, record.tick_ms, need > 1, knows),
                     simple: model.circumstances().is_none().then(|| SimpleRule::new(model, &track)),
@@ -261,7 +261,7 @@ impl SpotPredictor {
         Ok((Self { trained: SpotTrained { need, together, model }, zones, pairs }, notes))
     }
 
-    /// Its zones.
+    /// Names of the zones.
     pub fn zones(&self) -> impl Iterator<Item = &str> {
         self.zones.iter().map(|zone| zone.name.as_str())
     }
@@ -305,7 +305,7 @@ impl SpotPredictor {
         FORMAT.write(&self.trained, [("zones".to_owned(), zones)]).map_err(Error::Defect)
     }
 
-    /// From the bytes of a file, which messages call `file`.
+    /// Reads a predictor from the bytes of a file, which messages call `file`.
     ///
     /// # Errors
     /// If it is no such file, is damaged, or of a later version.
@@ -330,7 +330,7 @@ impl SpotPredictor {
 }
 
 impl Told<'_> {
-    /// What comes so many hours ahead, in order.
+    /// Forecasts so many hours ahead, in order.
     ///
     /// # Errors
     /// If that is more ticks than can be followed.

@@ -31,14 +31,14 @@ const DAY_CHANGES: f64 = 40.0;
 const CROWD_CHANGES: f64 = 20.0;
 /// Changes of the prior of a step of the price.
 const STEP_CHANGES: f64 = 20.0;
-/// How long a step of the price counts, milliseconds.
+/// Time for which a step of the price counts, milliseconds.
 const STEP_MS: i64 = 3 * 3_600_000;
 /// Days seen before days of the week are told apart.
 const LEAST_DAYS: i64 = 14;
 /// Least chance that is followed.
 const NOTHING: f64 = 1e-12;
 
-/// Which circumstances a process knows of.
+/// Circumstances that a process knows of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Circumstances {
     /// The spells before the present one.
@@ -52,7 +52,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    /// None: the age of the spell is all that is known.
+    /// No circumstance but the age of the spell.
     pub const AGE: Self = Self { memory: false, week: false, crowd: false, price: false };
 }
 
@@ -87,13 +87,13 @@ impl Factors {
 pub struct SpotProcess {
     tick_ms: i64,
     hazards: Hazards,
-    /// Of changes out of nothing, and out of enough.
+    /// Factors of changes out of nothing, and out of enough.
     pub(super) factors: [Factors; 2],
     /// Chances a tick from one class of the crowd to another, if the other zones count.
     crowd_moves: Option<[[f64; CROWDS]; CROWDS]>,
 }
 
-/// What is forecast of a moment ahead.
+/// Forecast of a moment ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Outlook {
     /// Chance of enough spot at the moment.
@@ -102,7 +102,7 @@ pub struct Outlook {
     pub through: f64,
 }
 
-/// Which factors a change out of a level has.
+/// Index of the factors of a change out of a level; None where it has none.
 fn kind(level: SpotLevel) -> Option<usize> {
     match level {
         SpotLevel::Nothing => Some(0),
@@ -121,15 +121,15 @@ fn class(step: Option<PriceStep>, ahead: usize, tick_ms: i64) -> usize {
     }
 }
 
-/// Where ages begin, from 1 on, until more than `ticks` are held.
+/// First ages of the bins of age, from 1 on, until more than `ticks` are held.
 fn nodes(ticks: usize) -> Vec<usize> {
-    let mut found: Vec<usize> = (1..=8).collect();
+    let mut result: Vec<usize> = (1..=8).collect();
     let mut age = 8;
     while age <= ticks {
         age += age.next_power_of_two().max(8) / if age.is_power_of_two() { 4 } else { 8 };
-        found.push(age);
+        result.push(age);
     }
-    found
+    result
 }
 
 impl SpotProcess {
@@ -185,13 +185,13 @@ impl SpotProcess {
         track: &[Option<Standing>],
         of: impl Fn(&Standing, &Standing) -> Option<usize>,
     ) -> [[[f64; CLASSES]; 2]; 2] {
-        let mut found = [[[0.0; CLASSES]; 2]; 2];
+        let mut result = [[[0.0; CLASSES]; 2]; 2];
         for (was, is) in pairs(track) {
             let (Some(kind), Some(class)) = (kind(was.level), of(was, is)) else { continue };
-            found[kind][0][class] += f64::from(u8::from(was.level != is.level));
-            found[kind][1][class] += self.ends(was, is.time_ms);
+            result[kind][0][class] += f64::from(u8::from(was.level != is.level));
+            result[kind][1][class] += self.ends(was, is.time_ms);
         }
-        found
+        result
     }
 
     /// The chance that the spell of a tick ends before the next, which begins at `next_ms`.
@@ -204,14 +204,14 @@ impl SpotProcess {
         (chance * factors.week(next_ms) * crowd * price).min(MOST_CHANCE)
     }
 
-    /// The same without the hours of the week, for moments of which they are not known.
+    /// This process without the hours of the week, for moments of which they are not known.
     #[must_use]
     pub fn without_week(&self) -> Self {
         let factors = self.factors.clone().map(|of| Factors { crowd: of.crowd, price: of.price, ..Factors::default() });
         Self { factors, ..self.clone() }
     }
 
-    /// What comes so many ticks after a tick; `ahead` rises.
+    /// Forecasts each number of ticks `ahead` of a tick; `ahead` rises.
     pub fn forecast(&self, now: &Standing, ahead: &[usize]) -> Vec<Outlook> {
         let last = ahead.last().copied().unwrap_or(0);
         let ages = nodes(last);
@@ -229,14 +229,14 @@ impl SpotProcess {
         let mut crowd = now.crowd.zip(self.crowd_moves).map(|(class, moves)| {
             (std::array::from_fn::<f64, CROWDS, _>(|at| f64::from(u8::from(at == class))), moves)
         });
-        let mut found = Vec::with_capacity(ahead.len());
-        let mut asked = ahead.iter().peekable();
+        let mut result = Vec::with_capacity(ahead.len());
+        let mut request = ahead.iter().peekable();
         for tick in 0..=last {
-            while asked.next_if(|at| **at == tick).is_some() {
+            while request.next_if(|at| **at == tick).is_some() {
                 let enough = &mass[SpotLevel::Enough as usize * MEMORIES * size..];
                 let through = if now.level == SpotLevel::Enough { alive } else { 0.0 };
                 // What is lost to rounding is at most that.
-                found.push(Outlook { at: (through + enough.iter().sum::<f64>()).min(1.0), through });
+                result.push(Outlook { at: (through + enough.iter().sum::<f64>()).min(1.0), through });
             }
             let time_ms = now.time_ms.saturating_add((tick as i64 + 1).saturating_mul(self.tick_ms));
             let times = self.times(time_ms, crowd.as_ref().map(|(shares, _)| shares), now.step, tick);
@@ -289,10 +289,10 @@ impl SpotProcess {
                 (std::array::from_fn(|to| before.iter().zip(&moves).map(|(share, row)| share * row[to]).sum()), moves)
             });
         }
-        found
+        result
     }
 
-    /// By how much the circumstances multiply the chances of a tick ahead.
+    /// Factor by which the circumstances multiply the chances of a tick ahead.
     fn times(&self, time_ms: i64, crowd: Option<&[f64; CROWDS]>, step: Option<PriceStep>, ahead: usize) -> [f64; 2] {
         std::array::from_fn(|kind| {
             let factors = &self.factors[kind];
@@ -383,16 +383,16 @@ mod tests {
         let seen = track(&[record(&counts, 600_000)], 0, 4, false);
         let process = SpotProcess::fit(&seen, 600_000, true, ALL);
         for now in seen.iter().flatten().take(40) {
-            let found = process.forecast(now, &[0, 1, 6, 18, 144]);
-            assert!((found[0].at - f64::from(u8::from(now.level == SpotLevel::Enough))).abs() < 1e-12);
-            for pair in found.windows(2) {
+            let result = process.forecast(now, &[0, 1, 6, 18, 144]);
+            assert!((result[0].at - f64::from(u8::from(now.level == SpotLevel::Enough))).abs() < 1e-12);
+            for pair in result.windows(2) {
                 assert!(pair[1].through <= pair[0].through);
             }
-            for outlook in &found {
+            for outlook in &result {
                 assert!((0.0..=1.0).contains(&outlook.at) && outlook.through <= outlook.at + 1e-12);
             }
             // In the long run it is as often enough as it was: 6 of 12 ticks.
-            assert!((found[4].at - 0.5).abs() < 0.05, "{}", found[4].at);
+            assert!((result[4].at - 0.5).abs() < 0.05, "{}", result[4].at);
         }
     }
 
@@ -439,7 +439,7 @@ mod tests {
         assert!(of(3) < 0.75 && of(0) > 0.9, "{} {}", of(3), of(0));
     }
 
-    /// What comes after a moment changes nothing of what is forecast at it.
+    /// Forecasts at a moment do not depend on what comes after it.
     #[test]
     fn what_comes_later_changes_no_forecast() {
         let counts = memoryless(2000);

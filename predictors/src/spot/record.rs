@@ -1,4 +1,4 @@
-//! What was seen of spot in a zone, tick by tick, and its spells with enough instances and without.
+//! Observations of spot in a zone, tick by tick, and its spells with enough instances and without.
 //!
 //! A **level** says how many instances there were: none, a few, or **enough**, which is at least as many as needed. A **spell** is a run of ticks at one level. Its
 //! beginning is known if the tick before it was seen, and its end if the tick after it was. So the spell at the end of a record is censored, as
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How many instances there are.
+/// Level of instances, against the number needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpotLevel {
-    /// None.
+    /// No instance.
     Nothing,
     /// At least one, and fewer than needed.
     Few,
-    /// As many as needed, or more.
+    /// At least as many as needed.
     Enough,
 }
 
@@ -27,8 +27,8 @@ impl SpotLevel {
     /// All, in order.
     pub const ALL: [Self; 3] = [Self::Nothing, Self::Few, Self::Enough];
 
-    /// Of a count.
-    pub fn of(count: u32, need: u32) -> Self {
+    /// Level of a count.
+    pub fn new(count: u32, need: u32) -> Self {
         match count {
             count if count >= need => Self::Enough,
             0 => Self::Nothing,
@@ -37,14 +37,14 @@ impl SpotLevel {
     }
 }
 
-/// What was seen of spot in a zone.
+/// Observations of spot in a zone.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpotRecord {
-    /// What it is called.
+    /// Name of the zone.
     pub name: String,
     /// Length of a tick, milliseconds.
     pub tick_ms: i64,
-    /// When its first tick begins, milliseconds since the epoch, if known.
+    /// Beginning of the first tick, milliseconds since the epoch, if known.
     pub begins_ms: Option<i64>,
     /// Instances to be had in each tick; nothing where it could not be read.
     pub counts: Vec<Option<u32>>,
@@ -55,7 +55,7 @@ pub struct SpotRecord {
 /// A run of ticks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spell<T> {
-    /// Which kind.
+    /// Kind of the spell.
     pub of: T,
     /// Ticks seen.
     pub ticks: usize,
@@ -65,24 +65,24 @@ pub struct Spell<T> {
     pub ended: bool,
 }
 
-/// The spells of what was seen tick by tick.
+/// Spells of values seen tick by tick.
 pub fn spells<T: Copy + PartialEq>(seen: &[Option<T>]) -> Vec<Spell<T>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let mut before: Option<Option<T>> = None;
     for run in seen.chunk_by(|a, b| a == b) {
         let now = run.first().copied().flatten();
         if let Some(of) = now {
             // What was seen just before ended with this.
             let begun = matches!(before, Some(Some(_)));
-            if begun && let Some(last) = found.last_mut() {
+            if begun && let Some(last) = result.last_mut() {
                 let last: &mut Spell<T> = last;
                 last.ended = true;
             }
-            found.push(Spell { of, ticks: run.len(), begun, ended: false });
+            result.push(Spell { of, ticks: run.len(), begun, ended: false });
         }
         before = Some(now);
     }
-    found
+    result
 }
 
 impl SpotRecord {
@@ -95,7 +95,7 @@ impl SpotRecord {
 
     /// The level of each tick.
     pub fn levels(&self, need: u32) -> Vec<Option<SpotLevel>> {
-        self.counts.iter().map(|count| count.map(|count| SpotLevel::of(count, need))).collect()
+        self.counts.iter().map(|count| count.map(|count| SpotLevel::new(count, need))).collect()
     }
 
     /// Ticks of a time, at least one.

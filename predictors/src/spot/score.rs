@@ -1,4 +1,5 @@
-//! How good chances are: Brier score, log loss, and whether what was given a chance of p happened in a share p of the cases.
+//! Scores of chances: Brier score, log loss, and reliability, which is whether events given a
+//! chance of p happened in a share p of the cases.
 //!
 //! The **Brier score** is the mean of (p − y)², with y 1 or 0. The **log loss** is the mean of −ln of the chance given to what came, with chances kept `CLIP` away from
 //! 0 and 1; it is not told of forecasts that are 0 or 1 throughout. The **calibration error** is the mean over the cases of |mean forecast − share that happened| in the case's tenth.
@@ -12,7 +13,7 @@ use tracecast_analytics::stats::sum;
 
 use crate::score::brier;
 
-/// How far a chance is kept from 0 and 1 for the log loss.
+/// Least distance of a chance from 0 and 1 in the log loss.
 const CLIP: f64 = 1e-4;
 /// Tenths of the chances.
 const TENTHS: usize = 10;
@@ -20,7 +21,7 @@ const TENTHS: usize = 10;
 /// A chance, and whether it came.
 pub(super) type Case = (f64, bool);
 
-/// How good chances are.
+/// Scores of chances.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChanceScore {
     /// Forecasts scored.
@@ -44,7 +45,7 @@ pub struct ReliabilityTenth {
     pub to: f64,
     /// Forecasts.
     pub cases: usize,
-    /// Their mean.
+    /// Mean of the forecasts.
     pub mean_forecast: f64,
     /// Share that came.
     pub happened: f64,
@@ -76,8 +77,8 @@ pub fn reliability(cases: &[Case]) -> Vec<ReliabilityTenth> {
 }
 
 impl ChanceScore {
-    /// Of some forecasts; nothing of none.
-    pub(super) fn of(cases: &[Case]) -> Option<Self> {
+    /// Scores of some forecasts; None without any.
+    pub(super) fn new(cases: &[Case]) -> Option<Self> {
         let count = cases.len() as f64;
         let certain = cases.iter().all(|(chance, _)| *chance == 0.0 || *chance == 1.0);
         let log_loss: Vec<f64> = cases.iter().map(|case| surprise(*case)).collect();
@@ -99,20 +100,20 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let found = ChanceScore::of(&[(0.8, true), (0.6, false)]).unwrap();
-        assert!((found.brier - 0.2).abs() < 1e-12 && (found.happened - 0.5).abs() < 1e-12);
-        assert!((found.log_loss.unwrap() + (0.8f64.ln() + 0.4f64.ln()) / 2.0).abs() < 1e-12);
-        assert!((found.calibration_error - 0.4).abs() < 1e-12);
-        assert_eq!(ChanceScore::of(&[]), None);
+        let result = ChanceScore::new(&[(0.8, true), (0.6, false)]).unwrap();
+        assert!((result.brier - 0.2).abs() < 1e-12 && (result.happened - 0.5).abs() < 1e-12);
+        assert!((result.log_loss.unwrap() + (0.8f64.ln() + 0.4f64.ln()) / 2.0).abs() < 1e-12);
+        assert!((result.calibration_error - 0.4).abs() < 1e-12);
+        assert_eq!(ChanceScore::new(&[]), None);
         // Nobody is infinitely wrong, and who says 0 or 1 has no log loss.
         assert!((surprise((0.0, true)) + CLIP.ln()).abs() < 1e-12);
-        assert_eq!(ChanceScore::of(&[(1.0, true), (0.0, true)]).unwrap().log_loss, None);
+        assert_eq!(ChanceScore::new(&[(1.0, true), (0.0, true)]).unwrap().log_loss, None);
     }
 
     #[test]
     fn tenths_hold_their_forecasts() {
-        let found = reliability(&[(0.1, false), (0.15, true), (1.0, true), (0.95, true)]);
-        assert_eq!(found.iter().map(|tenth| (tenth.from, tenth.cases)).collect::<Vec<_>>(), [(0.1, 2), (0.9, 2)]);
-        assert!((found[0].mean_forecast - 0.125).abs() < 1e-12 && (found[0].happened - 0.5).abs() < 1e-12);
+        let result = reliability(&[(0.1, false), (0.15, true), (1.0, true), (0.95, true)]);
+        assert_eq!(result.iter().map(|tenth| (tenth.from, tenth.cases)).collect::<Vec<_>>(), [(0.1, 2), (0.9, 2)]);
+        assert!((result[0].mean_forecast - 0.125).abs() < 1e-12 && (result[0].happened - 0.5).abs() < 1e-12);
     }
 }

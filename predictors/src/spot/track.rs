@@ -1,4 +1,5 @@
-//! Where a zone stands at each tick, as far as was known then: its level, since when, what came before, the other zones, the price.
+//! State of a zone at each tick, as far as was known then: its level, since when, what came before,
+//! the other zones, the price.
 //!
 //! The **age** is the number of ticks of the spell so far, 1 at its first. The **memory** says from which level the spell was entered, and whether the two spells before
 //! it were short, which is half an hour or less, or one tick. After a tick that was not read both begin anew. The **crowd** says which share of the other zones is without
@@ -19,27 +20,28 @@ pub(super) const MEMORIES: usize = 8;
 /// Classes of the crowd.
 pub(super) const CROWDS: usize = 4;
 
-/// Where a price moved last.
+/// Last step of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriceStep {
     /// Whether it rose.
     pub rose: bool,
-    /// How many ticks ago.
+    /// Ticks since the step.
     pub ticks: usize,
 }
 
-/// Where a zone stands at a tick.
+/// State of a zone at a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// How many instances there are.
+    /// Level of instances.
     pub level: SpotLevel,
     /// Ticks at this level, this one included.
     pub age: usize,
-    /// What came before.
+    /// Class of the spells before.
     pub(super) memory: usize,
-    /// When the tick begins, milliseconds: since the epoch, or since the first tick where that is not known.
+    /// Beginning of the tick, milliseconds: since the epoch, or since the first tick where that is
+    /// not known.
     pub time_ms: i64,
-    /// How many of the other zones are without, as a class.
+    /// Class of the number of other zones without spot.
     pub(super) crowd: Option<usize>,
     /// The last step of the price.
     pub(super) step: Option<PriceStep>,
@@ -67,7 +69,7 @@ pub(super) fn remembered(from: SpotLevel, memory: usize, short: bool, to: SpotLe
     entered * 4 + usize::from(short) * 2 + (memory / 2) % 2
 }
 
-/// From which of the levels beside it a spell was entered, by position.
+/// Level beside it from which a spell was entered, by position.
 pub(super) fn entered(memory: usize) -> usize {
     (memory / 4).min(1)
 }
@@ -77,7 +79,7 @@ pub(super) fn short_ticks(tick_ms: i64) -> usize {
     usize::try_from(SHORT_MS / tick_ms.max(1)).unwrap_or(0).max(1)
 }
 
-/// The class of a share of zones without.
+/// Class of the share of zones without spot.
 fn crowd(without: usize, known: usize) -> Option<usize> {
     match (without, known) {
         (_, 0) => None,
@@ -88,12 +90,13 @@ fn crowd(without: usize, known: usize) -> Option<usize> {
     }
 }
 
-/// Where the zone `at` stands at each of its ticks; nothing where it was not read. `together` tells that all records begin at the same moment, with ticks of one length.
+/// State of the zone `at` at each of its ticks; None where it was not read. `together` tells that
+/// all records begin at the same moment, with ticks of one length.
 pub fn track(records: &[SpotRecord], at: usize, need: u32, together: bool) -> Vec<Option<Standing>> {
     let Some(record) = records.get(at) else { return Vec::new() };
     let short = short_ticks(record.tick_ms);
     let begins_ms = record.begins_ms.unwrap_or(0);
-    let mut found: Vec<Option<Standing>> = Vec::with_capacity(record.counts.len());
+    let mut result: Vec<Option<Standing>> = Vec::with_capacity(record.counts.len());
     let (mut price, mut step): (Option<f64>, Option<PriceStep>) = (None, None);
     for (tick, level) in record.levels(need).into_iter().enumerate() {
         step = step.map(|step| PriceStep { ticks: step.ticks + 1, ..step });
@@ -113,8 +116,8 @@ pub fn track(records: &[SpotRecord], at: usize, need: u32, together: bool) -> Ve
             None
         };
         let time_ms = begins_ms.saturating_add((tick as i64).saturating_mul(record.tick_ms));
-        let before = found.last().copied().flatten();
-        found.push(level.map(|level| {
+        let before = result.last().copied().flatten();
+        result.push(level.map(|level| {
             let (age, memory) = match before {
                 Some(before) if before.level == level => (before.age + 1, before.memory),
                 Some(before) => (1, remembered(before.level, before.memory, before.age <= short, level)),
@@ -123,7 +126,7 @@ pub fn track(records: &[SpotRecord], at: usize, need: u32, together: bool) -> Ve
             Standing { level, age, memory, time_ms, crowd, step }
         }));
     }
-    found
+    result
 }
 
 /// The hour of the day and the day of the week (0 is a Thursday, or the first day of the record) at a moment.
@@ -143,12 +146,12 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let found = track(&[record(&[1, 1, 0, 0, 0, 1], HOUR / 4)], 0, 1, false);
-        let last = found[5].unwrap();
+        let result = track(&[record(&[1, 1, 0, 0, 0, 1], HOUR / 4)], 0, 1, false);
+        let last = result[5].unwrap();
         assert_eq!((last.level, last.age, last.memory, last.time_ms), (SpotLevel::Enough, 1, 1, 5 * HOUR / 4));
         // One tick is short, however long it is.
         assert_eq!(track(&[record(&[1, 1, 0, 1], HOUR)], 0, 1, false)[3].unwrap().memory, 2);
-        assert_eq!((found[1].unwrap().age, found[4].unwrap().age), (2, 3));
+        assert_eq!((result[1].unwrap().age, result[4].unwrap().age), (2, 3));
     }
 
     #[test]
@@ -156,10 +159,10 @@ mod tests {
         let mut one = record(&[1, 1, 0, 1], HOUR);
         one.prices = vec![Some(1.0), Some(1.5), Some(1.5), Some(1.2)];
         let zones = [one, record(&[1, 0, 0, 0], HOUR), record(&[1, 1, 0], HOUR)];
-        let found: Vec<Standing> = track(&zones, 0, 1, true).into_iter().flatten().collect();
+        let result: Vec<Standing> = track(&zones, 0, 1, true).into_iter().flatten().collect();
         // None, one of two, both, and the only one that is known.
-        assert_eq!(found.iter().map(|at| at.crowd).collect::<Vec<_>>(), [Some(0), Some(2), Some(3), Some(3)]);
-        let steps: Vec<_> = found.iter().map(|at| at.step.map(|step| (step.rose, step.ticks))).collect();
+        assert_eq!(result.iter().map(|at| at.crowd).collect::<Vec<_>>(), [Some(0), Some(2), Some(3), Some(3)]);
+        let steps: Vec<_> = result.iter().map(|at| at.step.map(|step| (step.rose, step.ticks))).collect();
         assert_eq!(steps, [None, Some((true, 0)), Some((true, 1)), Some((false, 0))]);
         assert!(track(&zones, 0, 1, false).iter().flatten().all(|at| at.crowd.is_none()));
     }

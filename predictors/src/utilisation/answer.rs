@@ -1,4 +1,5 @@
-//! The answer of a back-test of utilisation, as JSON (`backtest-utilisation/1`) and as a report.
+//! The answer of a back-test of utilisation, as JSON (`model-backtest-utilisation/1`) and as a
+//! report.
 //!
 //! Worked example: an RMSLE of 0.20 at 50 % is a forecast of 41 or 61 %.
 
@@ -12,7 +13,7 @@ use super::score::{UsageScore, too_few};
 use crate::interference::committee::LEVELS;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-utilisation/1";
+pub const SCHEMA: &str = "model-backtest-utilisation/1";
 /// RMSLE of GPU utilisation that the authors of Horus published ([`PublishedUsage`] says where, and why it cannot be compared).
 const PUBLISHED_RMSLE: f64 = 0.154;
 
@@ -21,7 +22,7 @@ const PUBLISHED_RMSLE: f64 = 0.154;
 pub struct PublishedUsage {
     /// RMSLE of GPU utilisation.
     pub rmsle: f64,
-    /// Where it stands.
+    /// Source of the number.
     pub source: String,
     /// Why it is not to be compared.
     pub caveat: String,
@@ -34,7 +35,7 @@ pub struct UsageAnswer {
     pub schema: String,
     /// Sources.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data, for readers.
     pub notes: Vec<String>,
     /// Seed of all draws.
     pub seed: u64,
@@ -42,7 +43,7 @@ pub struct UsageAnswer {
     pub levels: Vec<f64>,
     /// The published figure.
     pub published: PublishedUsage,
-    /// One for each usage and way of leaving out.
+    /// Results for each usage and way of leaving out.
     pub splits: Vec<UsageSplit>,
 }
 

@@ -1,4 +1,5 @@
-//! What a forecast of utilisation is asked about, from CSV files: job types, or jobs that are yet to be submitted; and the jobs that wait in a trace.
+//! Inputs of a forecast of utilisation, from CSV files: job types, or jobs that are yet to be
+//! submitted; and the jobs that wait in a trace.
 //!
 //! **Job types**: the columns of profiles, `gpu_type,job,family` and any of `batch,flops,parameters,precision_bits` (or MISO's `model,batch`). **Jobs**: the column `name`, and any of
 //! `user,gpus,cpus,limit_s,job_id`, as `/v1/predict` names them; a cell may be empty. Other columns are passed over with a note.

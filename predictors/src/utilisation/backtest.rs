@@ -25,16 +25,16 @@ pub struct UsageByKnown {
     pub jobs: usize,
     /// Error of the chosen model, percent or MiB.
     pub mae: f64,
-    /// Its RMSLE.
+    /// RMSLE of the chosen model.
     pub rmsle: f64,
 }
 
-/// One usage, tested in one way.
+/// Results for one usage, tested in one way.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsageSplit {
-    /// What is predicted.
+    /// Usage that is predicted.
     pub usage: Usage,
-    /// What was left out.
+    /// Data that was left out.
     pub left_out: UsageLeftOut,
     /// Jobs or job types that teach: of those in order of time, before the first that is scored.
     pub taught: usize,
@@ -48,7 +48,7 @@ pub struct UsageSplit {
     pub models: Vec<UsageScore>,
     /// The model of least RMSLE on what is not reported; of profiles, `choice`: for each group that is left out, that of least RMSLE on the others.
     pub chosen: UsageModelName,
-    /// The chosen model by what was known of a job; empty where no time is.
+    /// Scores of the chosen model by what was known of a job; empty where no time is.
     pub by_known: Vec<UsageByKnown>,
 }
 

@@ -1,4 +1,5 @@
-//! How much of a GPU jobs will use that have not run yet: job types from a table of profiles, and jobs of a trace from its telemetry.
+//! Forecasts of the GPU use of jobs that have not run yet: job types from a table of profiles, and
+//! jobs of a trace from its telemetry.
 //!
 //! The model is chosen as the back-test chooses it, on what is known and never on what is asked about.
 //!
@@ -29,7 +30,7 @@ use crate::holdout::position;
 use crate::interference::read::ProfileRow;
 use crate::interference::table::{SharingTable, family_of_name};
 
-/// What a forecast rests on.
+/// Basis of a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageBasis {
@@ -37,7 +38,7 @@ pub enum UsageBasis {
     JobType,
     /// Others of its family were measured on this GPU type.
     Family,
-    /// Its family was measured on other GPU types alone, which no back-test covers.
+    /// Its family, measured on other GPU types alone, which no back-test covers.
     FamilyElsewhere,
     /// Only other families were measured.
     OtherFamilies,
@@ -52,7 +53,7 @@ pub enum UsageBasis {
 }
 
 impl UsageBasis {
-    /// In words.
+    /// Basis in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::JobType => "measured",
@@ -66,7 +67,7 @@ impl UsageBasis {
         }
     }
 
-    /// As it stands in a file.
+    /// Identifier of the basis in a file.
     pub fn id(self) -> &'static str {
         match self {
             Self::JobType => "job_type",
@@ -80,7 +81,7 @@ impl UsageBasis {
         }
     }
 
-    /// What is left out in the test of such a forecast.
+    /// Data left out in the test of such a forecast.
     fn left_out(self) -> UsageLeftOut {
         match self {
             Self::JobType | Self::Family | Self::FamilyElsewhere => UsageLeftOut::JobType,
@@ -116,7 +117,7 @@ pub struct UsageQuantiles {
     pub p95: f64,
 }
 
-/// What is said of one usage of a job.
+/// Forecast of one usage of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsageValue {
     /// The one number, whose error a back-test gives: percent or MiB.
@@ -125,28 +126,30 @@ pub struct UsageValue {
     pub quantiles: Option<UsageQuantiles>,
     /// The model that says it; of what was measured, the one that draws the interval.
     pub model: Option<UsageModelName>,
-    /// What it rests on.
+    /// Basis of the forecast.
     pub rests_on: UsageBasis,
 }
 
 impl UsageValue {
-    fn of(told: &UsageForecast, model: UsageModelName, rests_on: UsageBasis) -> Self {
+    fn new(told: &UsageForecast, model: UsageModelName, rests_on: UsageBasis) -> Self {
         let [p05, p10, p50, p90, p95] = told.quantiles.map(f64::exp_m1);
         let quantiles = Some(UsageQuantiles { p05, p10, p50, p90, p95 });
         Self { expected: told.point.exp_m1(), quantiles, model: Some(model), rests_on }
     }
 }
 
-/// How a model was chosen.
+/// Choice of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsageChoice {
-    /// What is predicted.
+    /// Usage that is predicted.
     pub usage: Usage,
-    /// What was left out to choose it: families for job types of no known family, job types for the others, later jobs of a trace.
+    /// Data left out for the choice: families for job types of no known family, job types for the
+    /// others, later jobs of a trace.
     pub left_out: UsageLeftOut,
     /// The model.
     pub model: UsageModelName,
-    /// Its RMSLE on what it was chosen on, the least of all models; later errors are larger, if anything.
+    /// RMSLE of the model on the data it was chosen on, the least of all models; later errors are
+    /// larger, if anything.
     pub rmsle: f64,
     /// Job types or jobs that it was chosen on.
     pub chosen_on: usize,
@@ -157,22 +160,23 @@ pub struct UsageChoice {
 /// Forecasts of usages, in order of what was asked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct UsageForecasts {
-    /// Of each job type or job: its mean utilisation and its peak memory ([`Usage::ALL`]); none where nothing can be said.
+    /// Mean utilisation and peak memory of each job type or job ([`Usage::ALL`]); None where no
+    /// forecast can be made.
     pub values: Vec<[Option<UsageValue>; Usage::ALL.len()]>,
     /// The models that were chosen.
     pub choices: Vec<UsageChoice>,
-    /// What a reader must know, a sentence each.
+    /// Notes for readers, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl UsageForecasts {
-    fn with_room(asked: usize) -> Self {
-        Self { values: vec![[None; Usage::ALL.len()]; asked], ..Self::default() }
+    fn with_room(count: usize) -> Self {
+        Self { values: vec![[None; Usage::ALL.len()]; count], ..Self::default() }
     }
 
-    fn set(&mut self, asked: usize, usage: Usage, value: UsageValue) {
+    fn set(&mut self, row: usize, usage: Usage, value: UsageValue) {
         let place = Usage::ALL.iter().position(|one| *one == usage);
-        let slot = place.and_then(|place| self.values.get_mut(asked)?.get_mut(place));
+        let slot = place.and_then(|place| self.values.get_mut(row)?.get_mut(place));
         if let Some(slot) = slot {
             *slot = Some(value);
         }
@@ -180,35 +184,35 @@ impl UsageForecasts {
 }
 
 /// The family of a job type: as the row tells, else as the table does, else as the name does.
-pub(super) fn family<'t>(table: &'t SharingTable, asked: &'t ProfileRow) -> &'t str {
+pub(super) fn family<'t>(table: &'t SharingTable, request: &'t ProfileRow) -> &'t str {
     let known = || {
-        let job = table.jobs().iter().position(|job| *job == asked.job)?;
+        let job = table.jobs().iter().position(|job| *job == request.job)?;
         table.families().get(table.family(job)).map(String::as_str)
     };
-    asked.family.as_deref().or_else(known).unwrap_or_else(|| family_of_name(&asked.job))
+    request.family.as_deref().or_else(known).unwrap_or_else(|| family_of_name(&request.job))
 }
 
-/// One that is asked about, beside the rows of a table.
+/// A job type that is asked about, beside the rows of a table.
 struct AskedRow {
-    /// Its place in what was asked.
+    /// Its index in the request.
     at: usize,
     row: Profiled,
     basis: UsageBasis,
-    /// What was measured, on the log scale.
+    /// Measured usage, on the log scale.
     measured: Option<f64>,
 }
 
-/// What the job types of a table tell of others.
+/// Forecasts for job types from the job types of a table.
 ///
 /// # Errors
 /// If nothing can be said of any, or a learner fails.
 pub fn of_types(table: &SharingTable, asked: &[ProfileRow], seed: u64) -> Result<UsageForecasts> {
-    let mut found = UsageForecasts::with_room(asked.len());
+    let mut result = UsageForecasts::with_room(asked.len());
     let place = |names: &[String], name: &str| names.iter().position(|known| known == name);
     for usage in Usage::ALL {
         let known = profiled(table, usage, UsageLeftOut::JobType);
         if known.is_empty() {
-            found.notes.push(format!("{} is in no row of the table: nothing is said of it.", usage.name()));
+            result.notes.push(format!("{} is in no row of the table: nothing is said of it.", usage.name()));
             continue;
         }
         let basis_of = |(at, asked): (usize, &ProfileRow)| {
@@ -233,52 +237,52 @@ pub fn of_types(table: &SharingTable, asked: &[ProfileRow], seed: u64) -> Result
         for left_out in [UsageLeftOut::JobType, UsageLeftOut::Family] {
             let here: Vec<&AskedRow> = rows.iter().filter(|row| row.basis.left_out() == left_out).collect();
             if !here.is_empty() {
-                in_one_way(&mut found, &profiled(table, usage, left_out), &here, usage, left_out, seed)?;
+                in_one_way(&mut result, &profiled(table, usage, left_out), &here, usage, left_out, seed)?;
             }
         }
     }
-    if found.values.iter().flatten().all(Option::is_none) {
+    if result.values.iter().flatten().all(Option::is_none) {
         return Err(Error::TooFew(format!(
             "nothing can be said of any row: {} {LEAST_FOLDS} families at least are needed with a known utilisation (sm_util_pct) or memory (memory_mb)",
-            found.notes.join(" ")
+            result.notes.join(" ")
         )));
     }
-    strange_gpus(&mut found, table, asked);
-    Ok(found)
+    strange_gpus(&mut result, table, asked);
+    Ok(result)
 }
 
 /// Adds what is said of those rows that are tested by leaving the same out.
 fn in_one_way(
-    found: &mut UsageForecasts,
+    result: &mut UsageForecasts,
     rows: &[Profiled],
-    asked: &[&AskedRow],
+    request: &[&AskedRow],
     usage: Usage,
     left_out: UsageLeftOut,
     seed: u64,
 ) -> Result<()> {
     let chosen = held_out::choose(rows, left_out, seed)?;
     let Some(Chosen { model, rmsle, reach, held_back }) = chosen else {
-        for one in asked {
+        for one in request {
             if let Some(measured) = one.measured {
                 let expected = measured.exp_m1();
                 let value = UsageValue { expected, quantiles: None, model: None, rests_on: one.basis };
-                found.set(one.at, usage, value);
+                result.set(one.at, usage, value);
             }
         }
         let (what, which) = match left_out {
             UsageLeftOut::Family => ("families", "of no known family"),
             UsageLeftOut::JobType | UsageLeftOut::Later => ("job types", "of a known family"),
         };
-        found.notes.push(format!(
+        result.notes.push(format!(
             "{} of {} {which}: the table knows it of {} {what}, and {LEAST_FOLDS} are needed to choose a model; only what was measured is said, without an interval.",
             usage.name(),
-            tracecast_analytics::report::format::counted(asked.len() as u64, "row", "rows"),
+            tracecast_analytics::report::format::counted(request.len() as u64, "row", "rows"),
             folds_of(rows).len()
         ));
         return Ok(());
     };
     let name = model.named(left_out);
-    found.choices.push(UsageChoice {
+    result.choices.push(UsageChoice {
         usage,
         left_out,
         model: name,
@@ -286,9 +290,9 @@ fn in_one_way(
         chosen_on: rows.len(),
         folds: folds_of(rows).len(),
     });
-    let ask: Vec<Profiled> = asked.iter().map(|one| one.row).collect();
+    let ask: Vec<Profiled> = request.iter().map(|one| one.row).collect();
     let said = say(model, rows, &ask, left_out, seed)?;
-    for (one, told) in asked.iter().zip(said) {
+    for (one, told) in request.iter().zip(said) {
         let told = match one.measured {
             None => told.reaching(&reach, usage),
             Some(measured) => {
@@ -297,20 +301,21 @@ fn in_one_way(
                 before.reaching(&reach, usage).moved_to(measured, usage)
             }
         };
-        found.set(one.at, usage, UsageValue::of(&told, name, one.basis));
+        result.set(one.at, usage, UsageValue::new(&told, name, one.basis));
     }
     Ok(())
 }
 
 /// Notes the GPU types on which a usage is not known that is told of rows there: each usage has its own, as a GPU may be known by one alone.
-fn strange_gpus(found: &mut UsageForecasts, table: &SharingTable, asked: &[ProfileRow]) {
+fn strange_gpus(result: &mut UsageForecasts, table: &SharingTable, request: &[ProfileRow]) {
     let mut told: Vec<(Usage, Vec<&str>, Vec<&str>)> = Vec::new();
     for (usage, place) in Usage::ALL.into_iter().zip(0usize..) {
         let is_known =
             |gpu: usize| (0..table.jobs().len()).any(|job| table.profile(gpu, job).get(usage.quantity()).is_some());
         let names = table.gpu_types().iter().enumerate();
         let known: Vec<&str> = names.filter(|(gpu, _)| is_known(*gpu)).map(|(_, name)| name.as_str()).collect();
-        let rows = asked.iter().zip(&found.values).filter(|(_, values)| values.get(place).is_some_and(Option::is_some));
+        let rows =
+            request.iter().zip(&result.values).filter(|(_, values)| values.get(place).is_some_and(Option::is_some));
         let strange: BTreeSet<&str> =
             rows.map(|(row, _)| row.gpu_type.as_str()).filter(|name| !known.contains(name)).collect();
         if !strange.is_empty() {
@@ -327,11 +332,11 @@ fn strange_gpus(found: &mut UsageForecasts, table: &SharingTable, asked: &[Profi
     if let [(_, strange, known), (_, others, elsewhere)] = told.as_slice()
         && (strange, known) == (others, elsewhere)
     {
-        found.notes.push(note("Nothing", strange, known, "such rows"));
+        result.notes.push(note("Nothing", strange, known, "such rows"));
         return;
     }
     for (usage, strange, known) in &told {
-        found.notes.push(note(&format!("No {}", usage.in_words()), strange, known, "it in such rows"));
+        result.notes.push(note(&format!("No {}", usage.in_words()), strange, known, "it in such rows"));
     }
 }
 
@@ -340,9 +345,9 @@ struct ChosenOfJobs {
     model: UsageModel,
     rmsle: f64,
     chosen_on: usize,
-    /// The first job that it was asked about.
+    /// First job that the model was asked about.
     first: usize,
-    /// What came from it.
+    /// Forecasts of the model.
     points: Vec<UsageForecast>,
 }
 
@@ -369,26 +374,26 @@ fn choose(walk: &Walk<'_>, usage: Usage, seed: u64) -> Result<Option<ChosenOfJob
     Ok(chosen)
 }
 
-/// What the telemetry of a trace tells of jobs that have not started.
+/// Forecasts for jobs that have not started from the telemetry of a trace.
 ///
 /// # Errors
 /// If there are too few jobs with telemetry to choose a model by, or a learner fails.
 pub fn of_jobs(history: &UsageHistory, asked: &[AskedJob], seed: u64) -> Result<UsageForecasts> {
-    let mut found = UsageForecasts::with_room(asked.len());
+    let mut result = UsageForecasts::with_room(asked.len());
     let mut most = 0;
     for usage in Usage::ALL {
         let walk = Walk::of(history, asked, usage);
         let jobs = walk.asked.len();
         most = most.max(jobs);
         let Some(ChosenOfJobs { model, rmsle, chosen_on, first, points }) = choose(&walk, usage, seed)? else {
-            found.notes.push(format!(
+            result.notes.push(format!(
                 "{}: {jobs} jobs can be learned from, and {LEAST_JOBS} are needed: nothing is said of it.",
                 usage.name()
             ));
             continue;
         };
         let name = model.named(UsageLeftOut::Later);
-        found.choices.push(UsageChoice {
+        result.choices.push(UsageChoice {
             usage,
             left_out: UsageLeftOut::Later,
             model: name,
@@ -398,11 +403,11 @@ pub fn of_jobs(history: &UsageHistory, asked: &[AskedJob], seed: u64) -> Result<
         });
         for (at, told) in walk.say_open(model, &points, first, usage, seed)?.into_iter().enumerate() {
             if let Some((told, known_by)) = told {
-                found.set(at, usage, UsageValue::of(&told, name, known_by.into()));
+                result.set(at, usage, UsageValue::new(&told, name, known_by.into()));
             }
         }
     }
-    if found.choices.is_empty() { Err(too_few(history, most)) } else { Ok(found) }
+    if result.choices.is_empty() { Err(too_few(history, most)) } else { Ok(result) }
 }
 
 #[cfg(test)]

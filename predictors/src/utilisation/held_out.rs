@@ -23,7 +23,8 @@ use crate::matrix::Matrix;
 pub(super) const LEAST_FOLDS: usize = 3;
 /// Most folds. Time grows with their square, as each has as many inner ones; each then leaves out a sixteenth at most, so that what teaches is nearly whole.
 const FOLDS: usize = 16;
-/// What of a model's graph is a feature, as its log: what is known before a job runs, and what Horus takes from the graph. All are sizes, so ratios count.
+/// Features of a model's graph, as logs: quantities known before a job runs, which Horus takes from
+/// the graph. All are sizes, so ratios count.
 pub(super) const GRAPH: [Quantity; 4] =
     [Quantity::Flops, Quantity::Parameters, Quantity::Batch, Quantity::PrecisionBits];
 /// Most GPU types that are told apart, a column each: of more, those after the eighth look alike to the learners. Rules know all.
@@ -48,7 +49,7 @@ pub(super) struct Profiled {
 }
 
 impl Profiled {
-    /// One that is asked about: nothing of its usage is known.
+    /// A row that is asked about, of unknown usage.
     pub(super) fn asked(gpu: Option<usize>, family: Option<usize>, job: Option<usize>, profile: &JobProfile) -> Self {
         Self { gpu, family, job, fold: usize::MAX, y: 0.0, graph: graph(profile) }
     }
@@ -94,7 +95,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// The mean of what teaches, each family with the same weight: on the GPU type asked about, else on all.
-fn mean_of(rows: &[Profiled], asked: &Profiled) -> f64 {
+fn mean_of(rows: &[Profiled], request: &Profiled) -> f64 {
     let of = |here: &dyn Fn(&Profiled) -> bool| {
         let mut families: BTreeMap<Option<usize>, (f64, u32)> = BTreeMap::new();
         for row in rows.iter().filter(|row| here(row)) {
@@ -104,13 +105,14 @@ fn mean_of(rows: &[Profiled], asked: &Profiled) -> f64 {
         }
         mean(families.into_values().map(|(sum, count)| sum / f64::from(count)))
     };
-    of(&|row| row.gpu == asked.gpu).or_else(|| of(&|_| true)).unwrap_or_default()
+    of(&|row| row.gpu == request.gpu).or_else(|| of(&|_| true)).unwrap_or_default()
 }
 
-/// Those rows that speak for the one asked about: of its family on its GPU type, of its family, or on its GPU type; else all.
-fn nearest_kin<'r>(rows: &'r [Profiled], asked: &Profiled) -> (bool, Vec<&'r Profiled>) {
-    let family = |row: &&Profiled| row.family == asked.family;
-    let gpu = |row: &&Profiled| row.gpu == asked.gpu;
+/// Rows to forecast the asked one from: of its family on its GPU type, of its family, or on its GPU
+/// type; else all.
+fn nearest_kin<'r>(rows: &'r [Profiled], request: &Profiled) -> (bool, Vec<&'r Profiled>) {
+    let family = |row: &&Profiled| row.family == request.family;
+    let gpu = |row: &&Profiled| row.gpu == request.gpu;
     let own: Vec<&Profiled> = rows.iter().filter(|row| family(row) && gpu(row)).collect();
     if !own.is_empty() {
         return (true, own);
@@ -124,20 +126,20 @@ fn nearest_kin<'r>(rows: &'r [Profiled], asked: &Profiled) -> (bool, Vec<&'r Pro
 }
 
 /// The mean of the kin nearest in batch size.
-fn nearest(rows: &[Profiled], asked: &Profiled) -> f64 {
-    let (_, kin) = nearest_kin(rows, asked);
-    let far = |row: &Profiled| row.log_batch().zip(asked.log_batch()).map(|(one, other)| (one - other).abs());
+fn nearest(rows: &[Profiled], request: &Profiled) -> f64 {
+    let (_, kin) = nearest_kin(rows, request);
+    let far = |row: &Profiled| row.log_batch().zip(request.log_batch()).map(|(one, other)| (one - other).abs());
     let least = kin.iter().copied().filter_map(far).fold(f64::INFINITY, f64::min);
     let near = kin.iter().copied().filter(|row| far(row).is_none_or(|far| far <= least + 1e-9)).map(|row| row.y);
-    mean(near).unwrap_or_else(|| mean_of(rows, asked))
+    mean(near).unwrap_or_else(|| mean_of(rows, request))
 }
 
 /// GPU type and family.
 type GpuFamily = (Option<usize>, Option<usize>);
 
 /// The mean of the kin and one slope against log batch within families, for all of them.
-fn group(rows: &[Profiled], asked: &Profiled) -> f64 {
-    let (of_family, kin) = nearest_kin(rows, asked);
+fn group(rows: &[Profiled], request: &Profiled) -> f64 {
+    let (of_family, kin) = nearest_kin(rows, request);
     let mut within: BTreeMap<GpuFamily, Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows {
         if let Some(batch) = row.log_batch() {
@@ -152,8 +154,8 @@ fn group(rows: &[Profiled], asked: &Profiled) -> f64 {
         xx += points.iter().map(|(x, _)| (x - x0).powi(2)).sum::<f64>();
     }
     let slope = if xx > 1e-9 { xy / xx } else { 0.0 };
-    let level = if of_family { mean(kin.iter().map(|row| row.y)).unwrap_or_default() } else { mean_of(rows, asked) };
-    let far = asked.log_batch().zip(mean(kin.iter().filter_map(|row| row.log_batch())));
+    let level = if of_family { mean(kin.iter().map(|row| row.y)).unwrap_or_default() } else { mean_of(rows, request) };
+    let far = request.log_batch().zip(mean(kin.iter().filter_map(|row| row.log_batch())));
     level + far.map_or(0.0, |(own, usual)| slope * (own - usual))
 }
 
@@ -165,11 +167,11 @@ fn fill(row: &Profiled, near: Option<f64>, into: &mut [f32]) {
     }
 }
 
-/// What a model says of rows, having learned from others.
+/// Forecasts of a model fitted to `rows`, for the rows `asked`.
 pub(super) fn say(
     model: UsageModel,
     rows: &[Profiled],
-    asked: &[Profiled],
+    request: &[Profiled],
     left_out: UsageLeftOut,
     seed: u64,
 ) -> Result<Vec<UsageForecast>> {
@@ -180,7 +182,7 @@ pub(super) fn say(
         _ => None,
     };
     if let Some(rule) = rule {
-        return Ok(asked.iter().map(|one| UsageForecast::one(rule(rows, one))).collect());
+        return Ok(request.iter().map(|one| UsageForecast::one(rule(rows, one))).collect());
     }
     let (mut learn_from, mut ask) = (Matrix::new(COLUMNS), Matrix::new(COLUMNS));
     let near = |rows: &[Profiled], row: &Profiled| (left_out == UsageLeftOut::JobType).then(|| nearest(rows, row));
@@ -189,7 +191,7 @@ pub(super) fn say(
         let others: Vec<Profiled> = rows.iter().filter(|other| other.fold != row.fold).copied().collect();
         fill(row, near(&others, row), learn_from.push());
     }
-    for row in asked {
+    for row in request {
         fill(row, near(rows, row), ask.push());
     }
     let labels: Vec<f32> = rows.iter().map(|row| row.y as f32).collect();
@@ -206,35 +208,35 @@ pub(super) fn folds_of(rows: &[Profiled]) -> Vec<usize> {
     distinct(rows.iter().map(|row| row.fold))
 }
 
-/// What a model said of rows, each fold left out in turn.
+/// Forecasts of a model for rows, each fold left out in turn.
 struct HeldBack {
     rows: Vec<Profiled>,
     said: Said,
-    /// What the quantiles are moved by: all folds have the same weight.
+    /// Move of each quantile: all folds have the same weight.
     reach: Reach,
 }
 
 fn held_back(model: UsageModel, rows: &[Profiled], left_out: UsageLeftOut, seed: u64) -> Result<HeldBack> {
     let folds = folds_of(rows);
-    let (mut asked, mut said, mut weights) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
+    let (mut request, mut said, mut weights) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
     for fold in &folds {
         let (ask, teach) = parted(rows, *fold);
         let told = say(model, &teach, &ask, left_out, seed)?;
         said.extend(told.into_iter().zip(ask.iter().map(|row| row.y)));
         weights.resize(said.len(), 1.0 / ask.len().max(1) as f64);
-        asked.extend(ask);
+        request.extend(ask);
     }
     let reach = Reach::weighted(&said, &weights, folds.len());
-    Ok(HeldBack { rows: asked, said, reach })
+    Ok(HeldBack { rows: request, said, reach })
 }
 
 /// The model that is chosen for what is not in a table.
 pub(super) struct Chosen {
     pub(super) model: UsageModel,
-    /// Its RMSLE on the groups left out, which is what it was chosen by.
+    /// RMSLE on the groups left out, by which the model was chosen.
     pub(super) rmsle: f64,
     pub(super) reach: Reach,
-    /// What it said of each row of the table while that was left out.
+    /// Forecast of each row of the table while it was left out.
     pub(super) held_back: Vec<(Profiled, UsageForecast)>,
 }
 
@@ -245,16 +247,16 @@ pub(super) fn choose(rows: &[Profiled], left_out: UsageLeftOut, seed: u64) -> Re
     }
     let mut chosen: Option<Chosen> = None;
     for model in UsageModel::ALL {
-        let found = held_back(model, rows, left_out, seed)?;
+        let result = held_back(model, rows, left_out, seed)?;
         // Of equal ones the first, which is the simpler.
         let better = |missed: &f64| chosen.as_ref().is_none_or(|least| *missed < least.rmsle);
-        if let Some(rmsle) = rmsle(&found.said).filter(better) {
-            let told = found.said.into_iter().map(|(told, _)| told);
+        if let Some(rmsle) = rmsle(&result.said).filter(better) {
+            let told = result.said.into_iter().map(|(told, _)| told);
             chosen = Some(Chosen {
                 model,
                 rmsle,
-                reach: found.reach,
-                held_back: found.rows.into_iter().zip(told).collect(),
+                reach: result.reach,
+                held_back: result.rows.into_iter().zip(told).collect(),
             });
         }
     }
@@ -273,11 +275,14 @@ fn one(table: &SharingTable, usage: Usage, left_out: UsageLeftOut, seed: u64) ->
     for model in UsageModel::ALL {
         let (mut said, mut all_held_back) = (Vec::new(), Vec::new());
         for (fold, choice) in folds.iter().zip(&mut choice) {
-            let (asked, others) = parted(&rows, *fold);
+            let (request, others) = parted(&rows, *fold);
             let HeldBack { said: missed, reach, .. } = held_back(model, &others, left_out, seed)?;
-            let told = say(model, &others, &asked, left_out, seed)?;
-            let here: Said =
-                told.into_iter().map(|told| told.reaching(&reach, usage)).zip(asked.iter().map(|row| row.y)).collect();
+            let told = say(model, &others, &request, left_out, seed)?;
+            let here: Said = told
+                .into_iter()
+                .map(|told| told.reaching(&reach, usage))
+                .zip(request.iter().map(|row| row.y))
+                .collect();
             // Of equal ones the first, which is the simpler.
             if let Some(missed) = rmsle(&missed)
                 && choice.as_ref().is_none_or(|(least, _)| missed < *least)
@@ -368,13 +373,13 @@ mod tests {
     #[test]
     fn what_is_left_out_teaches_nothing() {
         let rows = profiled(&table(), Usage::GpuUtilPct, UsageLeftOut::Family);
-        let (asked, others) = parted(&rows, rows[0].fold);
-        assert!(asked.iter().all(|row| others.iter().all(|other| other.family != row.family)));
-        let mut garbled = asked.clone();
+        let (request, others) = parted(&rows, rows[0].fold);
+        assert!(request.iter().all(|row| others.iter().all(|other| other.family != row.family)));
+        let mut garbled = request.clone();
         garbled.iter_mut().for_each(|row| row.y = 0.0);
         for model in UsageModel::ALL {
-            let say = |asked: &[Profiled]| say(model, &others, asked, UsageLeftOut::Family, 1).unwrap();
-            assert_eq!(say(&asked), say(&garbled), "{model:?}");
+            let say = |request: &[Profiled]| say(model, &others, request, UsageLeftOut::Family, 1).unwrap();
+            assert_eq!(say(&request), say(&garbled), "{model:?}");
         }
     }
 
@@ -390,9 +395,9 @@ mod tests {
         };
         let rows = [row(0, 8.0, 2.0), row(0, 16.0, 3.0), row(1, 8.0, 4.0), row(1, 32.0, 6.0)];
         // Slope within families: 1 in ln 2 of the first, 2 in 2 ln 2 of the second.
-        let asked = row(1, 16.0, 0.0);
-        assert!((group(&rows, &asked) - 5.0).abs() < 1e-9, "{}", group(&rows, &asked));
-        assert!((nearest(&rows, &asked) - 5.0).abs() < 1e-9, "both are as near");
+        let request = row(1, 16.0, 0.0);
+        assert!((group(&rows, &request) - 5.0).abs() < 1e-9, "{}", group(&rows, &request));
+        assert!((nearest(&rows, &request) - 5.0).abs() < 1e-9, "both are as near");
         let unknown = row(7, 8.0, 0.0);
         assert!((nearest(&rows, &unknown) - 3.0).abs() < 1e-9);
         assert!((mean_of(&rows, &unknown) - 3.75).abs() < 1e-9);

@@ -28,7 +28,7 @@ const BYTES_PER_MB: f64 = 1e6;
 /// Name of a GPU type that nothing tells.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// What is predicted of a job.
+/// Predicted quantity of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Usage {
@@ -39,7 +39,7 @@ pub enum Usage {
 }
 
 impl Usage {
-    /// Both.
+    /// Both usages.
     pub const ALL: [Self; 2] = [Self::GpuUtilPct, Self::MemoryMb];
 
     /// Name for people.
@@ -50,7 +50,7 @@ impl Usage {
         }
     }
 
-    /// Within a sentence.
+    /// Name of the usage within a sentence.
     pub(super) fn in_words(self) -> &'static str {
         match self {
             Self::GpuUtilPct => "utilisation",
@@ -58,7 +58,7 @@ impl Usage {
         }
     }
 
-    /// Its name in a section's ID.
+    /// Name in a section's ID.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::GpuUtilPct => "utilisation",
@@ -66,7 +66,7 @@ impl Usage {
         }
     }
 
-    /// Its name in a file.
+    /// Name of the column in a file.
     pub(super) fn column(self) -> &'static str {
         match self {
             Self::GpuUtilPct => "gpu_util_pct",
@@ -74,7 +74,7 @@ impl Usage {
         }
     }
 
-    /// Its unit.
+    /// Unit of the usage.
     pub fn unit(self) -> &'static str {
         match self {
             Self::GpuUtilPct => "points",
@@ -90,7 +90,7 @@ impl Usage {
         }
     }
 
-    /// The largest value there can be.
+    /// Largest possible value.
     pub(super) fn most(self) -> f64 {
         match self {
             Self::GpuUtilPct => 100.0,
@@ -99,7 +99,7 @@ impl Usage {
     }
 }
 
-/// What the GPUs of a job read at one time.
+/// Readings of a job's GPUs at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UsageMoment {
     /// When, milliseconds since the epoch.
@@ -110,12 +110,12 @@ pub struct UsageMoment {
     pub memory_mb: Option<f64>,
 }
 
-/// What is known of a job before it starts.
+/// Facts of a job known before it starts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobKnown {
     /// Name its user gave it; of a job that no record lists, the name in the readings.
     pub name: Option<String>,
-    /// Who submitted it.
+    /// User who submitted the job.
     pub user: Option<String>,
     /// GPUs asked for.
     pub gpus: Option<f64>,
@@ -128,29 +128,30 @@ pub struct JobKnown {
 /// A job that has not started, and is asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AskedJob {
-    /// Its identifier, if it has one.
+    /// Identifier of the job, if it has one.
     pub id: Option<String>,
-    /// What is known of it.
+    /// Facts of the job.
     pub known: JobKnown,
 }
 
 /// A job with telemetry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledJob {
-    /// What was known of it before it started.
+    /// Facts of the job known before it started.
     pub known: JobKnown,
-    /// When it started, milliseconds since the epoch; no later than its first reading.
+    /// Start of the job, milliseconds since the epoch; no later than its first reading.
     pub start_ms: i64,
-    /// When the last of it was known: its end or its last reading, whichever is later; of a job that had not ended, its last reading.
+    /// Time at which all of the job was known: its end or its last reading, whichever is later; of
+    /// a job that had not ended, its last reading.
     pub done_ms: i64,
     /// Whether its utilisation is the source's own figure.
     pub reported: bool,
-    /// Its moments, in order of time.
+    /// Readings of the job, in order of time.
     pub moments: Vec<UsageMoment>,
 }
 
 impl SampledJob {
-    /// What came of a usage over all moments; `None` if too few say anything.
+    /// Observed usage over all moments; `None` if too few have a value.
     pub fn truth(&self, usage: Usage) -> Option<f64> {
         let known: Vec<f64> = self.moments.iter().filter_map(|moment| moment.get(usage)).collect();
         if known.is_empty() || (known.len() < LEAST_MOMENTS && !self.reported) {
@@ -176,7 +177,7 @@ impl UsageMoment {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReadingSums {
     pub(super) readings: u64,
-    /// By [`LOADS`]: sum and readings with a value.
+    /// Sum of the readings, and their number, for each of [`LOADS`].
     means: [(NeumaierSum, u64); LOADS.len()],
     /// Most memory, MiB.
     pub(super) peak_mb: Option<f64>,
@@ -216,11 +217,11 @@ impl ReadingSums {
 pub struct UsageHistory {
     /// The jobs, in order of their starts.
     pub jobs: Vec<SampledJob>,
-    /// When the first reading was taken, milliseconds since the epoch; `None` if none has a time.
+    /// Time of the first reading, milliseconds since the epoch; `None` if none has a time.
     pub first_ms: Option<i64>,
     /// The jobs with GPUs that wait when the record ends, in order of their submissions.
     pub waiting: Vec<AskedJob>,
-    /// What a reader must know of the data, a sentence each.
+    /// Notes on the data for readers, a sentence each.
     pub notes: Vec<String>,
     /// Sums of readings by place in `jobs` and GPU type.
     pub(super) sums: BTreeMap<(usize, String), ReadingSums>,
@@ -267,8 +268,8 @@ impl UsageHistory {
     ///
     /// # Errors
     /// If no reading and no record tells the utilisation of a job.
-    pub fn of(trace: &Trace) -> Result<Self> {
-        let facts = JobFacts::of(trace);
+    pub fn new(trace: &Trace) -> Result<Self> {
+        let facts = JobFacts::new(trace);
         let mut rows: BTreeMap<usize, Gathered> = BTreeMap::new();
         let mut named: BTreeMap<String, Gathered> = BTreeMap::new();
         let mut first_ms: Option<i64> = None;
@@ -283,10 +284,10 @@ impl UsageHistory {
             }
         });
         let unlisted = named.len();
-        let mut found: Vec<(SampledJob, BTreeMap<String, ReadingSums>)> = Vec::new();
+        let mut result: Vec<(SampledJob, BTreeMap<String, ReadingSums>)> = Vec::new();
         let mut waiting = Vec::new();
         if !facts.is_empty() {
-            let timeline = Timeline::of(trace, TimelineOptions::default())?;
+            let timeline = Timeline::new(trace, TimelineOptions::default())?;
             for job in &timeline.jobs {
                 let row = job.row as usize;
                 let submission = &job.submission;
@@ -321,7 +322,7 @@ impl UsageHistory {
                     reported: reported.is_some(),
                     moments,
                 };
-                found.push((sampled, gathered.sums));
+                result.push((sampled, gathered.sums));
             }
         }
         let mut left_out = rows.len();
@@ -339,9 +340,9 @@ impl UsageHistory {
                 reported: false,
                 moments,
             };
-            found.push((sampled, gathered.sums));
+            result.push((sampled, gathered.sums));
         }
-        if found.is_empty() {
+        if result.is_empty() {
             return Err(Error::NotRecorded(
                 "no job has telemetry: there are no readings of GPUs, or nothing says which job held a GPU; give DCGM, Prometheus or nvidia-smi samples \
                  beside a record of the jobs with their nodes and GPUs"
@@ -349,11 +350,11 @@ impl UsageHistory {
             ));
         }
         // Stable: those of one millisecond stay in the order of their submissions.
-        found.sort_by_key(|(job, _)| job.start_ms);
+        result.sort_by_key(|(job, _)| job.start_ms);
         let mut history = Self { first_ms, waiting, ..Self::default() };
-        let reported = found.iter().filter(|(job, _)| job.reported).count();
+        let reported = result.iter().filter(|(job, _)| job.reported).count();
         history.notes = notes(counts, unlisted, reported, left_out);
-        for (at, (job, sums)) in found.into_iter().enumerate() {
+        for (at, (job, sums)) in result.into_iter().enumerate() {
             history.jobs.push(job);
             history.sums.extend(sums.into_iter().map(|(gpu_type, sums)| ((at, gpu_type), sums)));
         }
@@ -449,7 +450,7 @@ mod tests {
             sample(&mut trace, ts, "1", other, 300.0, "a");
         }
         sample(&mut trace, 4_000, "2", 0.1, 5.0, "pod");
-        let history = UsageHistory::of(&trace).unwrap();
+        let history = UsageHistory::new(&trace).unwrap();
         let (b, a, pod) = (&history.jobs[0], &history.jobs[1], &history.jobs[2]);
         assert_eq!((b.reported, b.truth(Usage::GpuUtilPct), b.truth(Usage::MemoryMb)), (true, Some(30.0), None));
         assert_eq!(a.moments.iter().map(|moment| moment.util_pct).collect::<Vec<_>>(), [Some(50.0), Some(80.0)]);
@@ -458,13 +459,13 @@ mod tests {
         assert_eq!(a.truth(Usage::GpuUtilPct), None);
         assert_eq!((pod.known.name.as_deref(), pod.start_ms, pod.done_ms), (Some("pod"), 4_000, 4_000));
         sample(&mut trace, 5_000, "0", 0.65, 200.0, "a");
-        let a = UsageHistory::of(&trace).unwrap().jobs[1].clone();
+        let a = UsageHistory::new(&trace).unwrap().jobs[1].clone();
         assert_eq!((a.truth(Usage::GpuUtilPct), a.truth(Usage::MemoryMb)), (Some(65.0), Some(300.0)));
     }
 
     #[test]
     fn a_trace_without_telemetry_says_what_it_lacks() {
-        let told = UsageHistory::of(&Trace::default()).unwrap_err().to_string();
+        let told = UsageHistory::new(&Trace::default()).unwrap_err().to_string();
         assert!(told.contains("no job has telemetry"), "{told}");
     }
 }

@@ -28,22 +28,23 @@ const FOREST_DEPTH: u16 = 8;
 const TREE_ROWS: f64 = 0.7;
 const TREE_COLUMNS: f64 = 0.5;
 
-/// What is said of a job, on the log scale.
+/// Forecast for a job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UsageForecast {
     /// The one number.
     pub(super) point: f64,
-    /// At [`LEVELS`].
+    /// Quantiles at [`LEVELS`].
     pub(super) quantiles: [f64; LEVELS.len()],
 }
 
 impl UsageForecast {
-    /// One number, for all quantiles.
+    /// Forecast with all quantiles at one number.
     pub(super) fn one(point: f64) -> Self {
         Self { point, quantiles: [point; LEVELS.len()] }
     }
 
-    /// With its median at what was measured, and the interval around it as wide as it was, within what there can be.
+    /// Moves the median to what was measured, with an interval of the same width, clamped to what
+    /// is possible.
     pub(super) fn moved_to(self, measured: f64, usage: Usage) -> Self {
         let most = usage.most().ln_1p();
         let [_, _, median, _, _] = self.quantiles;
@@ -51,7 +52,7 @@ impl UsageForecast {
         Self { point: measured, quantiles }
     }
 
-    /// With its quantiles moved, in order, and all within what there can be.
+    /// Moves the quantiles by `reach`, in order and clamped to what is possible.
     pub(super) fn reaching(self, reach: &Reach, usage: Usage) -> Self {
         let most = usage.most().ln_1p();
         let mut quantiles = self.quantiles;
@@ -63,12 +64,13 @@ impl UsageForecast {
     }
 }
 
-/// By how much quantiles are moved so that they hold on what was missed before.
+/// Moves of quantiles by which they would have held earlier outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Reach([f64; LEVELS.len()]);
 
 impl Reach {
-    /// Of what was said and came, all of the same weight: ranks (n + 1) a, rounded outwards.
+    /// Reach from pairs of forecast and outcome, all of the same weight: ranks (n + 1) a, rounded
+    /// outwards.
     pub(super) fn of(missed: &[(UsageForecast, f64)]) -> Self {
         let count = missed.len();
         let mut reach = [0.0; LEVELS.len()];
@@ -82,7 +84,8 @@ impl Reach {
         Self(reach)
     }
 
-    /// Of what was said and came with weights, each of `groups` groups left out in turn: `groups / (groups − 1)` times as far out.
+    /// Reach from weighted pairs of forecast and outcome, each of `groups` groups left out in turn:
+    /// `groups / (groups − 1)` times as far out.
     pub(super) fn weighted(missed: &[(UsageForecast, f64)], weights: &[f64], groups: usize) -> Self {
         let wider = groups as f64 / groups.saturating_sub(1).max(1) as f64;
         let mut reach = [0.0; LEVELS.len()];
@@ -98,12 +101,12 @@ fn errors(missed: &[(UsageForecast, f64)], at: usize) -> Vec<f64> {
     missed.iter().map(|(told, came)| came - told.quantiles.get(at).copied().unwrap_or(told.point)).collect()
 }
 
-/// What a learner says of rows, having learned from others; a rule says nothing here.
+/// Forecasts of a learner fitted to `rows`, for the rows `asked`; none for a rule.
 pub(super) fn learn(
     model: UsageModel,
     rows: &Matrix,
     labels: &[f32],
-    asked: &Matrix,
+    request: &Matrix,
     seed: u64,
 ) -> Result<Vec<UsageForecast>> {
     let every: Vec<u32> = (0u32..).take(rows.rows()).collect();
@@ -111,14 +114,14 @@ pub(super) fn learn(
     let telling = rows.telling_columns(&every);
     if rows.rows() < LEAST_ROWS || telling.is_empty() {
         let mean = labels.iter().map(|label| f64::from(*label)).sum::<f64>() / labels.len().max(1) as f64;
-        return Ok(vec![UsageForecast::one(mean); asked.rows()]);
+        return Ok(vec![UsageForecast::one(mean); request.rows()]);
     }
     let learn = rows.select(&every, &telling);
-    let asked_rows: Vec<u32> = (0u32..).take(asked.rows()).collect();
-    let ask = asked.select(&asked_rows, &telling);
+    let asked_rows: Vec<u32> = (0u32..).take(request.rows()).collect();
+    let ask = request.select(&asked_rows, &telling);
     let training = Training { rows: &learn, labels, censored: &[] };
-    let points = |found: Vec<f32>| -> Vec<UsageForecast> {
-        found.into_iter().map(|point| UsageForecast::one(f64::from(point))).collect()
+    let points = |result: Vec<f32>| -> Vec<UsageForecast> {
+        result.into_iter().map(|point| UsageForecast::one(f64::from(point))).collect()
     };
     Ok(match model {
         UsageModel::Linear => points(Linear.fit(training)?.predict(&ask)?),
@@ -157,8 +160,8 @@ mod tests {
             (1..=19).map(|at| (UsageForecast::one(2.0), 2.0 + f64::from(at - 10) / 10.0)).collect();
         let told = UsageForecast::one(3.0).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
         // 19 errors from −0.9 to 0.9: ranks 1, 2, 10, 18, 19.
-        for (found, by) in told.quantiles.iter().zip([-0.9, -0.8, 0.0, 0.8, 0.9]) {
-            assert!((found - (3.0 + by)).abs() < 1e-9, "{told:?}");
+        for (result, by) in told.quantiles.iter().zip([-0.9, -0.8, 0.0, 0.8, 0.9]) {
+            assert!((result - (3.0 + by)).abs() < 1e-9, "{told:?}");
         }
         // Never above 100 %, and in order.
         let full = UsageForecast::one(4.5).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
@@ -174,12 +177,12 @@ mod tests {
         let values: Vec<f32> = (0..200).map(|at| (at % 50) as f32 / 50.0).collect();
         let labels: Vec<f32> = values.iter().map(|x| 1.0 + 2.0 * x).collect();
         let rows = Matrix::of(1, values).unwrap();
-        let asked = Matrix::of(1, vec![0.25, 0.75]).unwrap();
+        let request = Matrix::of(1, vec![0.25, 0.75]).unwrap();
         for model in [UsageModel::Linear, UsageModel::Forest, UsageModel::Boosted] {
-            let told = learn(model, &rows, &labels, &asked, 1).unwrap();
+            let told = learn(model, &rows, &labels, &request, 1).unwrap();
             assert!((told[0].point - 1.5).abs() < 0.15 && (told[1].point - 2.5).abs() < 0.15, "{model:?}: {told:?}");
             let same = Matrix::of(1, vec![1.0; 20]).unwrap();
-            let told = learn(model, &same, &labels[..20], &asked, 1).unwrap();
+            let told = learn(model, &same, &labels[..20], &request, 1).unwrap();
             assert!((told[0].point - 1.38).abs() < 1e-6, "{told:?}");
         }
     }

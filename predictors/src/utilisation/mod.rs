@@ -7,9 +7,12 @@
 //! ```
 //!
 //! This is the first half of Horus (Yeung et al., HotCloud 2020): utilisation from what is known of a model's graph; where no graph is known, from the telemetry of
-//! the job's recurring group so far. [`history`] joins telemetry to jobs, [`profile`] makes of it the table of profiles that `backtest interference` and `plan
+//! the job's recurring group so far. [`history`] joins telemetry to jobs, [`profile`] makes of it
+//! the table of profiles that `model backtest interference` and `plan
 //! sharing` take, `past` is what was known at a moment and `walk` goes through the jobs, [`model`] names the models and `learner` fits them. [`backtest`] tests them in order of time and
-//! [`held_out`] on families that were left out, [`score`] says how good they are and [`answer`] prints it. [`asked`] reads what is asked about jobs that have not run, [`forecast`] says it with the
+//! [`held_out`] on families that were left out, [`score`] says how good they are and [`answer`]
+//! prints it. [`asked`] reads what is asked about jobs that have not run, [`model predict demand`]
+//! says it with the
 //! model that is chosen in the same way, and [`prediction`] prints it.
 //!
 //! Utilisation is in percent and memory in MiB, and all is learned on ln(1 + value), as the published error is of that scale. Worked number: 40 % forecast where

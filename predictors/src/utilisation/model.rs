@@ -16,12 +16,12 @@
 
 use serde::Serialize;
 
-/// What is left out.
+/// Data left out of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "LeftOut")]
 pub enum UsageLeftOut {
-    /// What came later.
+    /// Later jobs.
     Later,
     /// A family of job types, such as a model at all batch sizes.
     Family,
@@ -29,7 +29,7 @@ pub enum UsageLeftOut {
     JobType,
 }
 
-/// What a model is called in an answer.
+/// Name of a model in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageModelName {
@@ -52,7 +52,7 @@ pub enum UsageModelName {
 }
 
 impl UsageModelName {
-    /// As it is written.
+    /// Name as it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -78,14 +78,14 @@ pub(super) enum UsageModel {
     Boosted,
 }
 
-/// How many rules there are.
+/// Number of rules.
 pub(super) const RULES: usize = 3;
 
 impl UsageModel {
     /// All, the rules first.
     pub(super) const ALL: [Self; 6] = [Self::Mean, Self::Last, Self::Group, Self::Linear, Self::Forest, Self::Boosted];
 
-    /// Its name where jobs are in order of time, or where job types are left out.
+    /// Name of the model where jobs are in order of time, or where job types are left out.
     pub(super) fn named(self, left_out: UsageLeftOut) -> UsageModelName {
         match (self, left_out) {
             (Self::Mean, _) => UsageModelName::Mean,
@@ -98,7 +98,7 @@ impl UsageModel {
         }
     }
 
-    /// Its place among the rules; `None` of a learner.
+    /// Index among the rules; `None` for a learner.
     pub(super) fn rule(self) -> Option<usize> {
         Self::ALL.iter().take(RULES).position(|model| *model == self)
     }

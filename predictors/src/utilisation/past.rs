@@ -1,4 +1,5 @@
-//! What telemetry had told of a job's groups by a moment: the recurring group (user and stem of the name), the user, the size, and all jobs.
+//! Usage of a job's groups known from telemetry by a moment: the recurring group (user and stem of
+//! the name), the user, the size, and all jobs.
 //!
 //! Of a job whose user is not known, the recurring group is all jobs with the stem of its name, whoever submitted them. A user who is known, but had no job yet, has no recurring group:
 //! what is of others is told by size and by all jobs.
@@ -18,16 +19,16 @@ use tracecast_analytics::facts::SizeClass;
 
 /// Jobs of the wider group's mean that a group's own is drawn towards. With three, a group of one keeps a quarter of its own, and one of ten three quarters.
 const SHRINK: f64 = 3.0;
-/// How many levels of groups there are.
+/// Number of levels of groups.
 const LEVELS: usize = 4;
 
 /// The narrowest group of a job of which something was known when it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
-    /// Its user's jobs of its name; where its user is not known, all jobs of its name.
+    /// Jobs of the same user and name; where the user is not known, all jobs of the name.
     Recurring,
-    /// Its user's jobs.
+    /// Jobs of the same user.
     User,
     /// Jobs of its size.
     Size,
@@ -50,7 +51,7 @@ impl KnownBy {
     }
 }
 
-/// What is known of a group.
+/// Tally of a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     sum: f64,
@@ -58,7 +59,7 @@ struct Tally {
     last: Option<usize>,
 }
 
-/// What was read of a job so far.
+/// Readings of a job so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     sum: f64,
@@ -67,7 +68,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// On the log scale; `None` before the first moment.
+    /// Usage on the log scale; `None` before the first moment.
     fn value(&self, usage: Usage) -> Option<f64> {
         let value = match usage {
             Usage::GpuUtilPct => self.sum / f64::from(self.moments),
@@ -77,16 +78,16 @@ impl Seen {
     }
 }
 
-/// What is known of one level of groups of a job.
+/// Usage of one level of groups of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct OfGroup {
     pub(super) mean: f64,
-    /// Of the job of the group that started last.
+    /// Usage of the job of the group that started last.
     pub(super) last: f64,
     pub(super) jobs: u32,
 }
 
-/// What is known of a job's groups, the narrowest first.
+/// Usage of a job's groups, the narrowest first.
 pub(super) type Known = [Option<OfGroup>; LEVELS];
 
 /// The past of one usage, moment by moment.
@@ -98,7 +99,8 @@ pub(super) struct Past<'h> {
     next: usize,
     seen: Vec<Seen>,
     groups_of: Vec<[Option<usize>; LEVELS]>,
-    /// Of each job with a user: all jobs of its name, which it is one of and is not asked by.
+    /// Index of the group of all jobs of its name, for each job with a user: the job counts in it
+    /// but is not forecast from it.
     of_name: Vec<Option<usize>>,
     tallies: Vec<Tally>,
     jobs: &'h [SampledJob],
@@ -106,7 +108,7 @@ pub(super) struct Past<'h> {
 
 impl<'h> Past<'h> {
     /// Before the first moment. `jobs` are in order of their starts; those of `open`, of which nothing is read, have the places after them.
-    pub(super) fn of(jobs: &'h [SampledJob], open: &[AskedJob], usage: Usage) -> Self {
+    pub(super) fn new(jobs: &'h [SampledJob], open: &[AskedJob], usage: Usage) -> Self {
         let mut events: Vec<(i64, u32, f64)> = Vec::new();
         let mut places: BTreeMap<(KnownBy, Option<String>, String), usize> = BTreeMap::new();
         let mut groups_of = Vec::with_capacity(jobs.len() + open.len());
@@ -120,7 +122,7 @@ impl<'h> Past<'h> {
                 *places.entry((level, user.clone(), name)).or_insert(next)
             };
             let stem = job.name.as_deref().map(stem);
-            let size = job.gpus.map_or("", |gpus| SizeClass::of(gpus).id()).to_owned();
+            let size = job.gpus.map_or("", |gpus| SizeClass::new(gpus).id()).to_owned();
             groups_of.push([
                 stem.clone().map(|stem| place(KnownBy::Recurring, &job.user, stem)),
                 job.user.is_some().then(|| place(KnownBy::User, &job.user, String::new())),
@@ -155,7 +157,7 @@ impl<'h> Past<'h> {
         }
     }
 
-    /// What is known of the groups of a job. Of the job itself nothing may have been read yet.
+    /// Usage of the groups of a job. Of the job itself nothing may have been read yet.
     pub(super) fn known(&self, job: usize) -> Known {
         let groups = self.groups_of.get(job).copied().unwrap_or_default();
         groups.map(|group| {
@@ -165,7 +167,8 @@ impl<'h> Past<'h> {
         })
     }
 
-    /// What was read of a job so far, on the log scale; `None` if that is fewer than `least` moments and not what its record states.
+    /// Usage of a job so far, on the log scale; `None` if fewer than `least` moments were read and
+    /// its record does not state it.
     pub(super) fn so_far(&self, job: usize, least: usize) -> Option<f64> {
         let seen = self.seen.get(job)?;
         let enough = seen.moments as usize >= least || self.jobs.get(job)?.reported;
@@ -224,7 +227,7 @@ pub(super) mod tests {
             job("ben", "eval", 1, &[60.0, 60.0]),
             job("ann", "train_2", 2, &[10.0]),
         ];
-        let mut past = Past::of(&jobs, &[], Usage::GpuUtilPct);
+        let mut past = Past::new(&jobs, &[], Usage::GpuUtilPct);
         assert_eq!(narrowest(&past.known(0)), None);
         past.advance(jobs[2].start_ms);
         // Of train_1 20 and 40 were read by 2 s, of eval 60.
@@ -238,7 +241,7 @@ pub(super) mod tests {
         assert!((all.last - 61f64.ln()).abs() < 1e-12, "eval started last");
         assert_eq!((past.so_far(0, 3), past.so_far(0, 2).map(|value| value.exp().round())), (None, Some(31.0)));
         // Memory is the peak and not the mean.
-        let mut memory = Past::of(&jobs, &[], Usage::MemoryMb);
+        let mut memory = Past::new(&jobs, &[], Usage::MemoryMb);
         memory.advance(jobs[2].start_ms);
         assert!((memory.known(2)[0].unwrap().mean - 401f64.ln()).abs() < 1e-12);
     }
@@ -252,13 +255,17 @@ pub(super) mod tests {
             job("ben", "train_3", 2, &[60.0]),
             job("ben", "eval", 3, &[90.0]),
         ];
-        let asked = |user: Option<&str>, name: &str| AskedJob {
+        let request = |user: Option<&str>, name: &str| AskedJob {
             id: None,
             known: JobKnown { name: Some(name.to_owned()), user: user.map(str::to_owned), ..jobs[0].known.clone() },
         };
-        let open =
-            [asked(None, "train_7"), asked(Some("ann"), "train_7"), asked(Some("zoe"), "train_7"), asked(None, "x")];
-        let mut past = Past::of(&jobs, &open, Usage::GpuUtilPct);
+        let open = [
+            request(None, "train_7"),
+            request(Some("ann"), "train_7"),
+            request(Some("zoe"), "train_7"),
+            request(None, "x"),
+        ];
+        let mut past = Past::new(&jobs, &open, Usage::GpuUtilPct);
         past.advance(i64::MAX);
         let told = |at: usize| narrowest(&past.known(jobs.len() + at)).map(|(level, of)| (level, of.jobs, of.mean));
         let mean = |utils: &[f64]| utils.iter().map(|util: &f64| util.ln_1p()).sum::<f64>() / utils.len() as f64;
@@ -268,8 +275,8 @@ pub(super) mod tests {
             (2, KnownBy::Size, &[20.0, 40.0, 60.0, 90.0]),
             (3, KnownBy::Size, &[20.0, 40.0, 60.0, 90.0]),
         ] {
-            let (found, count, of) = told(at).unwrap();
-            assert_eq!((found, count as usize), (level, utils.len()), "{at}");
+            let (result, count, of) = told(at).unwrap();
+            assert_eq!((result, count as usize), (level, utils.len()), "{at}");
             assert!((of - mean(utils)).abs() < 1e-12, "{at}");
         }
     }
@@ -277,8 +284,8 @@ pub(super) mod tests {
     #[test]
     fn a_group_of_one_leans_on_the_wider_one() {
         let of = |mean: f64, jobs: u32| Some(OfGroup { mean, last: mean, jobs });
-        let found = estimate(&[of(4.0, 1), None, None, of(3.0, 50)]).unwrap();
-        assert!((found - 3.25).abs() < 1e-12);
+        let result = estimate(&[of(4.0, 1), None, None, of(3.0, 50)]).unwrap();
+        assert!((result - 3.25).abs() < 1e-12);
         assert_eq!(estimate(&[None; 4]), None);
     }
 }

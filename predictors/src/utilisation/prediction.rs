@@ -1,4 +1,5 @@
-//! The answer of `predict utilisation`, as JSON (`predict-utilisation/1`), as CSV, as a report, and as a table of profiles.
+//! The answer of `model predict utilisation`, as JSON (`model-predict-utilisation/1`), as CSV, as a
+//! report, and as a table of profiles.
 //!
 //! The **table of profiles** is that which teaches, with the forecasts added: the utilisation is the expected one, and the memory the 90 % quantile, which is meant to be enough nine
 //! times of ten. What was measured stays as it was, with the columns `jobs` and `readings` that say what it rests on: of a measured row only what is unknown is set. Forecasts of
@@ -23,13 +24,13 @@ use crate::interference::committee::LEVELS;
 use crate::interference::read::{FORECAST, JOBS, ProfileRow, READINGS};
 use crate::interference::table::{JobProfile, Quantity, RestsOn, SharingTable};
 
-/// One column of what telemetry rested on.
+/// Selects one column of what telemetry rested on.
 type OfTelemetry = fn(&RestsOn) -> &Option<String>;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "predict-utilisation/1";
+pub const SCHEMA: &str = "model-predict-utilisation/1";
 
-/// What is asked about.
+/// Subject of a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UsageAsked {
@@ -39,7 +40,7 @@ pub enum UsageAsked {
     Jobs,
 }
 
-/// What is said of a job type or a job.
+/// Forecasts for a job type or a job.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsageOfJob {
     /// Identifier of a job, if it has one.
@@ -81,13 +82,13 @@ pub struct UsagePrediction {
     pub schema: String,
     /// Sources.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data, for readers.
     pub notes: Vec<String>,
     /// Seed of all draws.
     pub seed: u64,
     /// Levels of the quantiles.
     pub levels: Vec<f64>,
-    /// What is asked about.
+    /// Subject of the forecasts.
     pub asked: UsageAsked,
     /// The models that were chosen, by usage and by what was left out to choose them.
     pub choices: Vec<UsageChoice>,
@@ -149,11 +150,11 @@ impl UsagePrediction {
         notes: Vec<String>,
         seed: u64,
         table: &SharingTable,
-        asked: &[ProfileRow],
+        request: &[ProfileRow],
         said: UsageForecasts,
     ) -> Self {
         let mut answer = Self::new(title, notes, seed, UsageAsked::JobTypes, said);
-        for (job, row) in answer.jobs.iter_mut().zip(asked) {
+        for (job, row) in answer.jobs.iter_mut().zip(request) {
             job.gpu_type = Some(row.gpu_type.clone());
             job.job = Some(row.job.clone());
             job.family = Some(forecast::family(table, row).to_owned());
@@ -162,18 +163,18 @@ impl UsagePrediction {
     }
 
     /// The answer about jobs.
-    pub fn of_jobs(title: String, notes: Vec<String>, seed: u64, asked: &[AskedJob], said: UsageForecasts) -> Self {
+    pub fn of_jobs(title: String, notes: Vec<String>, seed: u64, request: &[AskedJob], said: UsageForecasts) -> Self {
         let mut answer = Self::new(title, notes, seed, UsageAsked::Jobs, said);
-        for (job, asked) in answer.jobs.iter_mut().zip(asked) {
-            job.job_id.clone_from(&asked.id);
-            job.job.clone_from(&asked.known.name);
-            job.user.clone_from(&asked.known.user);
-            job.gpus = asked.known.gpus;
+        for (job, request) in answer.jobs.iter_mut().zip(request) {
+            job.job_id.clone_from(&request.id);
+            job.job.clone_from(&request.known.name);
+            job.user.clone_from(&request.known.user);
+            job.gpus = request.known.gpus;
         }
         answer
     }
 
-    /// As CSV, a row for each job type or job.
+    /// Returns the forecasts as CSV, a row for each job type or job.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -213,11 +214,11 @@ impl UsagePrediction {
         csv_of(std::iter::once(head).chain(self.jobs.iter().map(row)))
     }
 
-    /// The table of profiles with the forecasts added (CSV), as `plan sharing` takes it.
+    /// The table of profiles with the forecasts added (CSV), as `plan share couples` takes it.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn profiles(&self, table: &SharingTable, asked: &[ProfileRow]) -> Result<Vec<u8>> {
+    pub fn profiles(&self, table: &SharingTable, request: &[ProfileRow]) -> Result<Vec<u8>> {
         let mut rows: BTreeMap<(&str, &str), Written<'_>> = BTreeMap::new();
         for (gpu, gpu_type) in table.gpu_types().iter().enumerate() {
             for (job, name) in table.jobs().iter().enumerate() {
@@ -229,7 +230,7 @@ impl UsagePrediction {
                 }
             }
         }
-        for (of, row) in self.jobs.iter().zip(asked) {
+        for (of, row) in self.jobs.iter().zip(request) {
             let family = of.family.as_deref().unwrap_or_default();
             let entry =
                 rows.entry((&row.gpu_type, &row.job)).or_insert_with(|| Written { family, ..Written::default() });
@@ -270,7 +271,7 @@ impl UsagePrediction {
         })))
     }
 
-    /// As a report.
+    /// Returns the forecasts as a report.
     pub fn report(&self) -> Report {
         let mut report =
             Report::new(self.title.clone(), "How much of a GPU will these jobs use? Forecasts before they run");
@@ -295,7 +296,7 @@ impl UsagePrediction {
         report
     }
 
-    /// How many forecasts of a usage there are, and what they rest on.
+    /// Number of forecasts of a usage, and their bases, in words.
     fn sentence(&self, usage: Usage) -> Option<String> {
         let values: Vec<&UsageValue> = self.jobs.iter().filter_map(|of| of.get(usage)).collect();
         if values.is_empty() {
@@ -360,13 +361,13 @@ impl UsagePrediction {
         let definitions: &[&str] = match self.asked {
             UsageAsked::JobTypes => &[
                 "Expected, and the 10 and 90 % quantiles. A job type that was measured on the GPU type is told as measured, with the interval that it would have had if it had been left out; the model draws it.",
-                "`backtest utilisation` on the same table says how much such forecasts missed, and how often their intervals held, with families and with job types left out. Of GPU types that are not in the table it \
+                "`model backtest utilisation` on the same table says how much such forecasts missed, and how often their intervals held, with families and with job types left out. Of GPU types that are not in the table it \
                  says nothing.",
             ],
             UsageAsked::Jobs => &[
                 "Expected, and the 10 and 90 % quantiles, from readings up to the end of the record: of the narrowest group of which anything was read.",
                 "The interval is as wide as all jobs were missed together: of a job that only its size or all jobs tell of, it may be too narrow.",
-                "`backtest utilisation` on the same sources says how much such forecasts missed later jobs, and how often their intervals held.",
+                "`model backtest utilisation` on the same sources says how much such forecasts missed later jobs, and how often their intervals held.",
             ],
         };
         definitions.iter().fold(Section::new("jobs", "Forecasts").with_table(table), |section, definition| {
@@ -406,7 +407,7 @@ impl UsagePrediction {
 }
 
 impl UsageValue {
-    /// What is to be planned with: of memory the 90 % quantile, unless it was measured.
+    /// Value to plan with: of memory the 90 % quantile, unless it was measured.
     fn to_reserve(self, usage: Usage) -> f64 {
         match (usage, self.rests_on, self.quantiles) {
             (Usage::MemoryMb, basis, Some(quantiles)) if basis != UsageBasis::JobType => quantiles.p90,

@@ -1,4 +1,5 @@
-//! Profiles of job types from telemetry: the table that `backtest interference --profiles` and `plan sharing` take.
+//! Profiles of job types from telemetry: the table that `model backtest interference --profiles`
+//! and `plan share couples` take.
 //!
 //! A job type is a name of jobs, or a recurring group: user and stem of the name. Of each on each GPU type stand there the mean over its jobs of each job's mean
 //! reading, and the most memory that any of them used on a GPU. The batch size is what the name tells. FLOPs and steps a second are not in telemetry, and stay
@@ -16,12 +17,12 @@ use crate::feature::name::stem;
 use crate::interference::alone::LOADS;
 use crate::interference::table::{JobProfile, Quantity, batch_of_name, family_of_name};
 
-/// What a job type is.
+/// Definition of a job type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeOfJob {
     /// The name of a job.
     Name,
-    /// Its user and the stem of its name, such as `ann/train_#`.
+    /// User and stem of the job's name, such as `ann/train_#`.
     UserName,
 }
 
@@ -36,16 +37,16 @@ impl TypeOfJob {
     }
 }
 
-/// What telemetry knows of a job type on a GPU type.
+/// Telemetry of a job type on a GPU type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledType {
     /// GPU type.
     pub gpu_type: String,
     /// Job type.
     pub job: String,
-    /// Its family.
+    /// Family of the job type.
     pub family: String,
-    /// What is known of it.
+    /// Profile of the job type.
     pub profile: JobProfile,
     /// Jobs that were read.
     pub jobs: usize,
@@ -141,7 +142,7 @@ pub fn csv(types: &[SampledType]) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }
 
-/// A hundredth is finer than any meter of these.
+/// Rounds to hundredths, which are finer than any meter of these.
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_job_type_has_the_mean_of_its_jobs_and_the_most_memory_of_any() {
-        let history = UsageHistory::of(&trace()).unwrap();
+        let history = UsageHistory::new(&trace()).unwrap();
         let (types, nameless) = job_types(&history, TypeOfJob::Name).unwrap();
         assert_eq!((types.len(), nameless), (1, 1));
         let text = csv(&types).unwrap();

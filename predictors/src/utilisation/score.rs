@@ -1,4 +1,4 @@
-//! How good forecasts of utilisation and memory are.
+//! Scores of forecasts of utilisation and memory.
 //!
 //! With y what came and p the forecast, MAE is the mean of |y − p| in percent or MiB, and RMSLE the root of the mean of (ln(1 + p) − ln(1 + y))², as published.
 //! **Coverage** is the share of what came within the interval, **width** the mean of its length in percent or MiB.
@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::learner::UsageForecast;
 use super::model::UsageModelName;
 
-/// What was said of some jobs or job types, and what came, on the log scale.
+/// Pairs of forecast and outcome of jobs or job types, on the log scale.
 pub(super) type Said = Vec<(UsageForecast, f64)>;
 
-/// How one model did.
+/// Score of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct UsageScore {
     /// The model.
@@ -37,7 +37,7 @@ pub struct UsageScore {
 /// Below as many, errors and coverage say little. Of 50, the share within the 90 % interval has a standard error of 4 points (√(0.9 × 0.1 / 50)), and an RMSLE one of about a tenth.
 const FEW: usize = 50;
 
-/// A warning where so many are too few to tell models apart; `what` they are, such as `9 jobs`.
+/// Warning that so many are too few to tell models apart; `what` they are, such as `9 jobs`.
 pub(super) fn too_few(scored: usize, what: &str) -> Option<String> {
     (scored < FEW).then(|| format!("{what} are too few to tell models apart, or to say how often intervals hold: take the figures as a first hint."))
 }
@@ -103,13 +103,13 @@ mod tests {
             UsageForecast { point, quantiles: [point - by, point - by / 2.0, point, point + by / 2.0, point + by] }
         };
         let came = 50f64.ln_1p();
-        let found =
+        let result =
             score(UsageModelName::Mean, &[(said(40.0, 0.3), came), (said(60.0, 0.1), came)], Some(0.2)).unwrap();
-        assert!((found.mae - 10.0).abs() < 1e-9);
+        assert!((result.mae - 10.0).abs() < 1e-9);
         let (low, high) = ((51f64 / 41.0).ln(), (61f64 / 51.0).ln());
-        assert!((found.rmsle - (f64::midpoint(low * low, high * high)).sqrt()).abs() < 1e-12);
+        assert!((result.rmsle - (f64::midpoint(low * low, high * high)).sqrt()).abs() < 1e-12);
         // ln 51 is 0.218 above ln 41, within ±0.3 and not within ±0.15; it is 0.179 below ln 61.
-        assert_eq!((found.coverage90, found.coverage80), (0.5, 0.0));
+        assert_eq!((result.coverage90, result.coverage80), (0.5, 0.0));
         assert_eq!(score(UsageModelName::Mean, &[], None), None);
     }
 }

@@ -18,7 +18,8 @@ use super::score::Said;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Where the parts begin, as shares of the jobs: predicted, to choose on, reported. Choosing and reporting get a quarter each, so that both rest on as many jobs; the first intervals need
+/// Beginnings of the parts, as shares of the jobs: predicted, to choose on, reported. Choosing and
+/// reporting get a quarter each, so that both rest on as many jobs; the first intervals need
 /// errors, which the fifth before them gives.
 pub(super) const PARTS: [f64; 3] = [0.3, 0.5, 0.75];
 /// Fits of a learner over all jobs: no fit is older than a tenth of the record, and the time stays that of ten fits.
@@ -35,7 +36,7 @@ const FEATURES: usize = 13;
 /// A job that is asked about, and what was known of it.
 pub(super) struct Asked<'h> {
     pub(super) job: &'h SampledJob,
-    /// What came, on the log scale.
+    /// Observed usage, on the log scale.
     pub(super) truth: f64,
     rules: [f64; RULES],
     pub(super) known_by: KnownBy,
@@ -50,33 +51,36 @@ fn features(job: &JobKnown, known: &Known, into: &mut [f32]) {
     }
 }
 
-/// What was known of jobs at the last moment of `past`, on the log scale; NaN of too little.
+/// Usage of jobs known at the last moment of `past`, on the log scale; NaN where too little is
+/// known.
 fn so_far(past: &Past<'_>, places: &[usize]) -> Vec<f32> {
     let of = |place: &usize| past.so_far(*place, LEAST_MOMENTS).map_or(f32::NAN, |value| value as f32);
     places.iter().map(of).collect()
 }
 
-/// What the rules say of a job of whose groups this is known, and the narrowest of these; none where nothing is.
+/// Forecasts of the rules for a job with these groups, and the narrowest group known; None where
+/// none is.
 fn rules(known: &Known) -> Option<([f64; RULES], KnownBy)> {
     let [.., all] = known;
     let (known_by, narrow) = narrowest(known)?;
     Some(([(*all)?.mean, narrow.last, estimate(known)?], known_by))
 }
 
-/// All jobs that are asked about, walked through once.
+/// Walk over all jobs that are asked about, once.
 pub(super) struct Walk<'h> {
     pub(super) asked: Vec<Asked<'h>>,
     rows: Matrix,
-    /// Of each fit: the first job that it serves, and what was known by then of the jobs before it (NaN: too little).
+    /// First job of each fit, and the usage known by then of the jobs before it (NaN: too little).
     fits: Vec<(usize, Vec<f32>)>,
-    /// Of the jobs that have not started: what the rules say, and the group known; none where nothing was read.
+    /// Forecasts of the rules, and the group known, for each job that has not started; None where
+    /// nothing was read.
     open: Vec<Option<([f64; RULES], KnownBy)>>,
     open_rows: Matrix,
-    /// What is known of the jobs asked about at the end of the record (NaN: too little).
+    /// Usage of the jobs asked about at the end of the record (NaN: too little).
     at_end: Vec<f32>,
 }
 
-/// That there are too few jobs; `most` can be asked about.
+/// Error that there are too few jobs; `most` can be asked about.
 pub(super) fn too_few(history: &UsageHistory, most: usize) -> Error {
     Error::TooFew(format!(
         "{} jobs have telemetry, and {most} of them have {LEAST_MOMENTS} readings at least and started after the first reading: {LEAST_JOBS} such jobs are needed; read the meters for \
@@ -89,7 +93,7 @@ impl<'h> Walk<'h> {
     /// Through all jobs of a history, and then to those that have not started.
     pub(super) fn of(history: &'h UsageHistory, open: &[AskedJob], usage: Usage) -> Self {
         let first_ms = history.first_ms.unwrap_or(i64::MIN);
-        let mut past = Past::of(&history.jobs, open, usage);
+        let mut past = Past::new(&history.jobs, open, usage);
         let may = |job: &SampledJob| job.start_ms > first_ms && job.truth(usage).is_some();
         let step = history.jobs.iter().filter(|job| may(job)).count().div_ceil(FITS).max(1);
         let mut walk = Self {
@@ -123,12 +127,14 @@ impl<'h> Walk<'h> {
         walk
     }
 
-    /// What a model says of the jobs from `first` on, with intervals; those before are what a rule would have said of them.
+    /// Forecasts of a model for the jobs from `first` on, with intervals; jobs before it get a
+    /// rule's forecasts.
     pub(super) fn say(&self, model: UsageModel, first: usize, usage: Usage, seed: u64) -> Result<Vec<UsageForecast>> {
         Ok(self.with_intervals(&self.points(model, first, seed)?, first, usage))
     }
 
-    /// The same as it came from the model.
+    /// Forecasts of a model for the jobs from `first` on, without intervals; jobs before it get a
+    /// rule's forecasts.
     pub(super) fn points(&self, model: UsageModel, first: usize, seed: u64) -> Result<Vec<UsageForecast>> {
         let jobs = self.asked.len();
         let mut said: Vec<UsageForecast> = Vec::with_capacity(jobs);
@@ -147,15 +153,16 @@ impl<'h> Walk<'h> {
         Ok(said)
     }
 
-    /// What a learner says, having learned from the jobs of which enough was known.
-    fn learned(&self, model: UsageModel, labels: &[f32], asked: &Matrix, seed: u64) -> Result<Vec<UsageForecast>> {
+    /// Forecasts of a learner fitted to the jobs of which enough was known.
+    fn learned(&self, model: UsageModel, labels: &[f32], request: &Matrix, seed: u64) -> Result<Vec<UsageForecast>> {
         let (known, labels): (Vec<u32>, Vec<f32>) =
             (0u32..).zip(labels.iter().copied()).filter(|(_, label)| !label.is_nan()).unzip();
         let all: Vec<u32> = (0u32..).take(FEATURES).collect();
-        learn(model, &self.rows.select(&known, &all), &labels, asked, seed)
+        learn(model, &self.rows.select(&known, &all), &labels, request, seed)
     }
 
-    /// What a model says of the jobs that have not started, with intervals; `points` is what it said of the others.
+    /// Forecasts of a model for the jobs that have not started, with intervals; `points` are its
+    /// forecasts for the others.
     pub(super) fn say_open(
         &self,
         model: UsageModel,
@@ -180,7 +187,8 @@ impl<'h> Walk<'h> {
         Ok(said.into_iter().zip(&self.open).map(of).collect())
     }
 
-    /// What was said and came of those jobs of a range that were over when the first after it started: by that a model is chosen.
+    /// Pairs of forecast and outcome to choose a model by: the jobs of a range that were over when
+    /// the first job after it started.
     pub(super) fn to_choose_by(&self, said: &[UsageForecast], range: Range<usize>) -> Said {
         let then_ms = self.asked.get(range.end).map_or(i64::MAX, |asked| asked.job.start_ms);
         let jobs = said.iter().zip(&self.asked).take(range.end).skip(range.start);
@@ -195,7 +203,8 @@ impl<'h> Walk<'h> {
         over
     }
 
-    /// How far intervals reach when the first `known` jobs of `over` are over: as far as the last of them were missed.
+    /// Reach of the intervals when the first `known` jobs of `over` are over, from the errors of
+    /// the last of them.
     fn reach(&self, said: &[UsageForecast], over: &[(i64, usize)], known: usize) -> Reach {
         let window = over.get(known.saturating_sub(WINDOW)..known).unwrap_or_default();
         let missed: Said =
@@ -203,7 +212,7 @@ impl<'h> Walk<'h> {
         Reach::of(&missed)
     }
 
-    /// The same with intervals from what was missed of jobs that were over when each started.
+    /// Adds intervals to forecasts, from the errors on jobs that were over when each started.
     pub(super) fn with_intervals(&self, said: &[UsageForecast], first: usize, usage: Usage) -> Vec<UsageForecast> {
         let over = self.over(first);
         let redraw = said.len().div_ceil(REDRAWS).max(1);
@@ -242,15 +251,15 @@ mod tests {
         }
         let (one, other) = (Walk::of(&history, &[], Usage::GpuUtilPct), Walk::of(&garbled, &[], Usage::GpuUtilPct));
         // The first job is not asked about: nothing was known.
-        let asked = cut - 1;
+        let request = cut - 1;
         for model in UsageModel::ALL {
             let say = |walk: &Walk<'_>| walk.say(model, 60, Usage::GpuUtilPct, 1).unwrap();
-            assert_eq!(say(&one)[..=asked], say(&other)[..=asked], "{model:?}");
-            assert_ne!(say(&one)[asked + 1..], say(&other)[asked + 1..], "{model:?}");
+            assert_eq!(say(&one)[..=request], say(&other)[..=request], "{model:?}");
+            assert_ne!(say(&one)[request + 1..], say(&other)[request + 1..], "{model:?}");
         }
     }
 
-    /// A job that waits is told what a job is told that starts then.
+    /// A waiting job gets the same forecast as one that starts then.
     #[test]
     fn what_waits_is_told_as_what_starts() {
         let history = world(401, 10);

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: the macro that makes one of them.
+//! Code shared by the fuzz targets: the macro that makes one of them.
 
 pub use libfuzzer_sys;
 pub use tracecast_tests::bytes;

@@ -63,7 +63,7 @@ pub struct Job {
     pub estimate_s: f64,
 }
 
-/// How jobs are ordered and whether they are preempted.
+/// Order of the jobs, and whether they are preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// By submit time.
@@ -78,27 +78,27 @@ pub enum Rule {
     Tiresias,
 }
 
-/// Which GPUs a job gets.
+/// Choice of the GPUs of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// As few nodes as possible. Up to 8 GPUs: the node with the fewest free GPUs that fits. More: completely free
-    /// nodes for the multiples of 8, and the remainder on a further completely free node, or else on the node with
-    /// the most free GPUs if that suffices. Lowest index on ties.
+    /// The fewest nodes possible. Up to 8 GPUs: the node with the fewest free GPUs that fits. More:
+    /// completely free nodes for the multiples of 8, and the remainder on a further completely free
+    /// node, or else on the node with the most free GPUs if that suffices. Lowest index on ties.
     Consolidate,
     /// Nodes in order of their index, each filled up before the next ("random" in the original).
     Random,
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// First start, absolute seconds; `None` for a job that is larger than the VC or has no GPUs.
     pub start_s: Option<i64>,
     /// End, absolute seconds; `None` as for the start.
     pub end_s: Option<i64>,
-    /// How often it was preempted.
+    /// Number of preemptions.
     pub preemptions: u32,
-    /// Its last placement: node and GPUs there, by node.
+    /// Last placement: node and GPUs there, by node.
     pub nodes: Vec<(usize, u32)>,
 }
 
@@ -246,7 +246,7 @@ fn preempt(mut vc: Vc, rule: Rule, origin_s: i64) -> Vec<Outcome> {
     vc.outcomes
 }
 
-/// What a preemption adds to the time remaining, seconds.
+/// Time that a preemption adds to the time remaining, seconds.
 pub fn overhead_s(rule: Rule, gpus: u32) -> i64 {
     match (rule, gpus) {
         (Rule::Fifo | Rule::Sjf | Rule::Qssf, _) => 0,
@@ -446,7 +446,7 @@ impl Xorshift {
         draw
     }
 
-    /// From 0 to `bound - 1`, nearly uniform.
+    /// Draws a number from 0 to `bound - 1`, nearly uniform.
     fn below(&mut self, bound: u32) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

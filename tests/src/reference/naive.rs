@@ -30,7 +30,7 @@ use tracecast_planner::sim::{
     Cluster, Estimate, Outcome, Piece, Placement, Policy, Preemption, Scan, Shape, Stop, Workload,
 };
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fate {
     /// Finished, rejected or stranded.
@@ -60,15 +60,15 @@ struct Job {
     done: i64,
     saved: i64,
     owed: i64,
-    /// Of the running segment.
+    /// Start of the running segment, ms.
     since: i64,
     pieces: Vec<Piece>,
-    /// Of each piece, the cell of its VC that it runs in and its block there; none if it runs outside.
+    /// Cell of its VC that each piece runs in, and its block there; none if it runs outside.
     cells: Vec<(cells::Cell, cells::Cell)>,
-    /// Under Kueue's admission: the flavor it runs with, and whether it was set aside.
+    /// Flavor it runs with under Kueue's admission, and whether it was set aside.
     flavor: Option<usize>,
     aside: bool,
-    /// Under preemption by QOS: when it is to stop, and since when it may start again.
+    /// Time it is to stop under preemption by QOS, and since when it may start again.
     stops: Option<i64>,
     again: Option<i64>,
 }
@@ -91,7 +91,7 @@ struct Node {
     failures: u32,
 }
 
-/// What changes by itself.
+/// A change that happens by itself.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Repair(usize),
@@ -110,7 +110,7 @@ struct Beside {
     memory: i64,
 }
 
-/// As much as one likes.
+/// A limit without bound.
 const BOUNDLESS: i64 = i64::MAX / 4;
 
 struct Pool<'a> {
@@ -129,20 +129,20 @@ struct Pool<'a> {
     power: Option<power::Power>,
     /// Whether the last cycle of Kueue's started a job or set one aside.
     moved: bool,
-    /// What has a time of its own and is to come: (time, class, which, what).
+    /// Changes to come at times of their own: (time, class, which, what).
     changes: VecDeque<(i64, u8, usize, Change)>,
-    /// When a decision is due, and the last instant there was.
+    /// Time at which a decision is due; `last` is the last instant there was.
     due: Option<i64>,
     last: i64,
-    /// Under limits by QOS: what runs in other pools.
+    /// Jobs that run in other pools, under limits by QOS.
     elsewhere: Vec<usize>,
-    /// What jobs of other pools have held: (job, from, to).
+    /// GPUs held by jobs of other pools: (job, from, to).
     held_elsewhere: Vec<(usize, i64, i64)>,
-    /// By job: since when it runs, if it does, in any pool.
+    /// Start of each job that runs, in any pool.
     running_since: Vec<i64>,
-    /// The same with their expected ends, where the backfill is Slurm's.
+    /// Running jobs of other pools by expected end, where the backfill is Slurm's.
     ends_elsewhere: Vec<(i64, usize)>,
-    /// Under KAI's queues: how many GPUs were in service from when on.
+    /// GPUs in service and from when on, under KAI's queues.
     served: Vec<(i64, u64)>,
 }
 
@@ -289,7 +289,7 @@ impl Pool<'_> {
         }
     }
 
-    /// What changes by itself, and what runs at time 0.
+    /// Prepares the changes that happen by themselves, and the jobs that run at time 0.
     pub(super) fn prepare(&mut self) {
         let mut changes: Vec<(i64, u8, usize, Change)> = Vec::new();
         let spec = &self.cluster.pools[self.pool];
@@ -340,8 +340,8 @@ impl Pool<'_> {
             self.jobs[job].phase = Phase::Waiting;
             if self.has_cells() {
                 match self.within_cells(&self.view(), job) {
-                    Some(found) => {
-                        self.start_in_cells(job, found);
+                    Some(result) => {
+                        self.start_in_cells(job, result);
                     }
                     None => rest.push(job),
                 }
@@ -356,19 +356,19 @@ impl Pool<'_> {
 
     /// Puts a job that runs at time 0 on its nodes.
     fn put(&mut self, job: usize) {
-        let found = match self.hierarchy() {
+        let result = match self.hierarchy() {
             Some(tree) => self.fits_without(tree, job, &[]),
             None if self.cohorts().is_some() => self.flavored(job),
             None if self.volcano_queues().is_some() => self.volcano_queues().and_then(|tree| self.capable(tree, job)),
             None => self.fits(job),
         };
-        match found {
+        match result {
             Some(pieces) => self.start(job, pieces),
             None => self.note(0),
         }
     }
 
-    /// A decision is due at a moment, or at the next multiple of the interval.
+    /// Notes that a decision is due at a moment, or at the next multiple of the interval.
     pub(super) fn note(&mut self, at: i64) {
         let at = self.policy.interval_ms.map_or(at, |every| (at + every - 1).div_euclid(every) * every);
         self.due = Some(self.due.map_or(at, |known| known.min(at)));
@@ -383,7 +383,7 @@ impl Pool<'_> {
             || self.in_phase(Phase::Waiting).iter().any(|job| self.relaxes(*job).is_some_and(|at| at > self.now))
     }
 
-    /// When something happens next.
+    /// Next instant at which something happens.
     pub(super) fn next_instant(&self) -> Option<i64> {
         let last = self.last;
         let submits = self.in_phase(Phase::Future).into_iter().map(|job| self.workload.submit_ms[job].max(0));
@@ -482,7 +482,8 @@ impl Pool<'_> {
         self.jobs[job].fate.outcome = Outcome::Rejected;
     }
 
-    /// When its locality timeout expires, if it has one and it is after its submission is handled.
+    /// Expiry of the job's locality timeout, if it has one and it is after its submission is
+    /// handled.
     pub(super) fn relaxes(&self, job: usize) -> Option<i64> {
         let Placement::Locality(timeout) = self.policy.placement else { return None };
         if self.is_held(job) {
@@ -529,7 +530,7 @@ impl Pool<'_> {
         })
     }
 
-    /// When a running job is next found to have outlived its estimate, after `last`.
+    /// Next time after `last` at which a running job is found to have outlived its estimate.
     pub(super) fn outlives(&self, job: usize, last: i64) -> Option<i64> {
         if !self.backfills() {
             return None;

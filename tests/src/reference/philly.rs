@@ -15,14 +15,15 @@ use flate2::read::MultiGzDecoder;
 use super::helios::Job;
 use crate::real_trace;
 
-/// One VC and its jobs.
+/// A VC and its jobs.
 #[derive(Debug)]
 pub struct Vc {
-    /// As in the trace.
+    /// Name, as in the trace.
     pub name: &'static str,
     /// Nodes of 8 GPUs.
     pub nodes: usize,
-    /// In file order. Seconds since the first row of the file; the estimate is the true run time.
+    /// Jobs in file order. Seconds since the first row of the file; the estimate is the true run
+    /// time.
     pub jobs: Vec<Job>,
 }
 

@@ -30,9 +30,9 @@ pub struct Carbon {
     pub least_g_per_kwh: Option<f64>,
     /// Greatest intensity of an hour, g/kWh.
     pub most_g_per_kwh: Option<f64>,
-    /// What energy covered times the mean of the hours' intensities would give, kg: not the figure, to compare.
+    /// Covered energy times the mean of the hours' intensities, kg, for comparison with `kg`.
     pub mean_times_mean_kg: Option<f64>,
-    /// That over the figure, less 1.
+    /// `mean_times_mean_kg` over `kg`, less 1.
     pub mean_times_mean_difference: Option<f64>,
 }
 

@@ -38,11 +38,11 @@ pub struct MonthPeak {
 pub struct Cost {
     /// Currency; `null` if not stated.
     pub currency: Option<String>,
-    /// For energy, of the energy covered; `null` where no hour has a price. Bounds follow those of the energy.
+    /// Cost of the covered energy, with the bounds of the energy; `null` where no hour has a price.
     pub energy: Option<Bounded>,
-    /// For demand; `null` without a demand charge.
+    /// Demand charge; `null` without one.
     pub demand: Option<f64>,
-    /// Together, of what is known; `null` where nothing is.
+    /// Sum of the costs that are known; `null` where none is.
     pub total: Option<f64>,
     /// Energy that has a price, kWh (facility energy where there is a PUE).
     pub covered_kwh: f64,
@@ -54,9 +54,9 @@ pub struct Cost {
     pub hours_without: u64,
     /// Mean price of the energy covered, money a kWh.
     pub mean_per_kwh: Option<f64>,
-    /// What energy covered times the mean of the hours' prices would give: not the figure, to compare.
+    /// Covered energy times the mean of the hours' prices, for comparison with `energy`.
     pub mean_times_mean: Option<f64>,
-    /// By month, where there is a demand charge.
+    /// Peaks by month, where there is a demand charge.
     pub months: Vec<MonthPeak>,
     /// Whether the demand charge rests on longer means than the tariff takes.
     pub demand_is_lower_bound: bool,

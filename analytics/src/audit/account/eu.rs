@@ -1,5 +1,6 @@
-//! What Article 12 and Annex VII of Directive (EU) 2023/1791 and Annexes I to III of Delegated Regulation (EU) 2024/1364 ask operators of data
-//! centres of 500 kW and more to report: the fields, filled as far as the audit and the stated site data go.
+//! Fields that operators of data centres of 500 kW and more report under Article 12 and Annex VII
+//! of Directive (EU) 2023/1791 and Annexes I to III of Delegated Regulation (EU) 2024/1364, filled
+//! as far as the audit and the stated site data go.
 //!
 //! Energy is of the audited window and not of a calendar year: a report needs the year. Indicators of Annex III: PUE = E_DC / E_IT,
 //! WUE = W_IN / E_IT, ERF = E_REUSE / E_DC, REF = E_RES-TOT / E_DC. Where E_DC is stated, PUE is computed from it and from E_IT as audited.
@@ -15,22 +16,22 @@ use crate::audit::factors::site::Stated;
 use crate::report::format::percent;
 use crate::time::DAY_MS;
 
-/// From this installed IT power on, reporting is due, kW.
+/// Installed IT power from which reporting is due, kW.
 const DUE_FROM_KW: f64 = 500.0;
 /// Milliseconds in 365 days.
 const YEAR_MS: i64 = 365 * DAY_MS;
 
-/// How a field is known.
+/// Origin of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldBasis {
-    /// From this audit.
+    /// Result of this audit.
     Audited,
-    /// From audited and stated values.
+    /// Computed from audited and stated values.
     Computed,
-    /// As stated in the factor file.
+    /// Stated in the factor file.
     Stated,
-    /// Not known.
+    /// Unknown.
     Missing,
 }
 
@@ -39,7 +40,7 @@ pub enum FieldBasis {
 pub struct EuField {
     /// Symbol, where the regulation gives one.
     pub symbol: Option<String>,
-    /// What it is.
+    /// Name of the field.
     pub name: String,
     /// The number.
     pub value: Option<f64>,
@@ -47,9 +48,9 @@ pub struct EuField {
     pub text: Option<String>,
     /// Unit of the number.
     pub unit: Option<String>,
-    /// How it is known.
+    /// Origin of the value.
     pub basis: FieldBasis,
-    /// What must be known of it.
+    /// Caveat on the value.
     pub note: Option<String>,
 }
 
@@ -77,7 +78,7 @@ fn number(symbol: &str, name: &str, unit: &str, value: Option<f64>, basis: Field
     }
 }
 
-/// All fields, in the order of the annexes.
+/// Returns all fields, in the order of the annexes.
 pub(super) fn fields(
     site: &Site,
     energy: Bounded,

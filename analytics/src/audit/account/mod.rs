@@ -50,23 +50,23 @@ use crate::time::{HOUR_MS, HOUR_S};
 pub struct Bounded {
     /// The amount.
     pub value: f64,
-    /// At least.
+    /// Lower bound.
     pub lower: f64,
-    /// At most.
+    /// Upper bound.
     pub upper: f64,
-    /// Of the amount what a model gave and no reading.
+    /// Part of the amount that a model supplies.
     pub modelled: f64,
 }
 
 impl Bounded {
-    /// Times a factor, which may be negative.
+    /// Returns the amount times a factor, which may be negative.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         let (a, b) = (self.lower * factor, self.upper * factor);
         Self { value: self.value * factor, lower: a.min(b), upper: a.max(b), modelled: self.modelled * factor }
     }
 
-    /// What readings tell, short gaps bridged.
+    /// Part of the amount that readings supply, short gaps bridged.
     #[must_use]
     pub fn metered(self) -> f64 {
         self.value - self.modelled
@@ -109,7 +109,7 @@ fn energy_kwh(entry: &EnergyEntry) -> Bounded {
 /// Energy spent on one thing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct UseLine {
-    /// On what.
+    /// Purpose of the energy.
     pub spent_on: Use,
     /// IT energy, kWh.
     pub energy_kwh: Bounded,
@@ -122,7 +122,7 @@ pub struct UseLine {
 /// Energy known in one way.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BasisLine {
-    /// How.
+    /// Origin of the figures.
     pub basis: Basis,
     /// IT energy, kWh.
     pub energy_kwh: f64,
@@ -130,28 +130,28 @@ pub struct BasisLine {
     pub share: Option<f64>,
 }
 
-/// What one owner is charged with.
+/// Energy, carbon and cost charged to one owner.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Charge {
     /// Virtual cluster, partition or queue; `null` where it is unknown, and for nobody.
     pub vc: Option<String>,
     /// User; `null` where unknown, summed over, and for nobody.
     pub user: Option<String>,
-    /// Whether this is what belongs to nobody: idle without a job, and the residual.
+    /// Whether the charge belongs to nobody: idle power without a job, and the residual.
     pub nobody: bool,
     /// IT energy, kWh.
     pub energy_kwh: Bounded,
     /// Share of it that readings tell, and no model.
     pub measured: Option<f64>,
-    /// Of it above idle, kWh.
+    /// Part of the energy above idle, kWh.
     pub active_kwh: f64,
-    /// Of it work or idle power, not told apart, kWh.
+    /// Part that is work or idle power, not told apart, kWh.
     pub unsplit_kwh: f64,
-    /// Of it idle power of GPUs held, or of its part of nodes whose GPUs have no readings, kWh.
+    /// Idle power of GPUs held, or the share of nodes whose GPUs have no readings, kWh.
     pub idle_kwh: f64,
-    /// Of it a share of nodes' overhead, kWh.
+    /// Share of nodes' overhead, kWh.
     pub overhead_kwh: f64,
-    /// With the facility's share, kWh; `null` without a PUE.
+    /// Energy with the facility's share, kWh; `null` without a PUE.
     pub facility_kwh: Option<f64>,
     /// Location-based, kg of CO₂ equivalent, of the energy covered; `null` where none is.
     pub location_kg: Option<f64>,
@@ -165,7 +165,7 @@ pub struct Charge {
     pub cost_covered: Option<f64>,
 }
 
-/// What one job is charged with.
+/// Energy, carbon and cost charged to one job.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct JobCharge {
     /// The job.
@@ -178,15 +178,15 @@ pub struct JobCharge {
     pub gpu_hours: f64,
     /// IT energy, kWh.
     pub energy_kwh: f64,
-    /// Of it above idle, kWh.
+    /// Part of the energy above idle, kWh.
     pub active_kwh: f64,
-    /// Of it work or idle power, not told apart, kWh.
+    /// Part that is work or idle power, not told apart, kWh.
     pub unsplit_kwh: f64,
-    /// Of it idle power of GPUs held, or of its part of nodes whose GPUs have no readings, kWh.
+    /// Idle power of GPUs held, or the share of nodes whose GPUs have no readings, kWh.
     pub idle_kwh: f64,
-    /// Of it a share of nodes' overhead, kWh.
+    /// Share of nodes' overhead, kWh.
     pub overhead_kwh: f64,
-    /// Of it what a model gave and no reading, kWh.
+    /// Part of the energy that a model supplies, kWh.
     pub modelled_kwh: f64,
     /// Share of its GPU time with readings.
     pub coverage: Option<f64>,
@@ -194,20 +194,20 @@ pub struct JobCharge {
     pub location_kg: Option<f64>,
     /// Market-based at its owner's mean intensity, kg of CO₂ equivalent.
     pub market_kg: Option<f64>,
-    /// At its owner's mean price, demand charge included.
+    /// Cost at its owner's mean price, demand charge included.
     pub cost: Option<f64>,
 }
 
 /// A figure that cannot be given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingFigure {
-    /// Which.
+    /// Name of the figure.
     pub figure: String,
-    /// What is missing for it, and what would bring it.
+    /// Missing input, and how to supply it.
     pub why: String,
 }
 
-/// Whether parts add up to the whole.
+/// Differences between the sum of the parts and the total.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Conservation {
     /// Σ over what it was spent on, less the ledger's total, over that total.
@@ -227,7 +227,7 @@ pub struct HourLine {
     pub hour_ms: i64,
     /// IT energy, kWh.
     pub energy_kwh: f64,
-    /// Of it what a model gave and no reading, kWh.
+    /// Part of the energy that a model supplies, kWh.
     pub modelled_kwh: f64,
     /// Location-based intensity, g/kWh; `null` where there is none.
     pub g_per_kwh: Option<f64>,
@@ -251,13 +251,13 @@ pub struct WaterFigure {
 /// Whole-node meters of all nodes together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct NodeMeters {
-    /// What they read, kWh.
+    /// Energy read, kWh.
     pub read_kwh: f64,
-    /// What a model fills of the time that they did not read, kWh.
+    /// Energy that a model fills in for time without readings, kWh.
     pub filled_kwh: f64,
 }
 
-/// How much of the window readings cover.
+/// Part of the window that readings cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReadingCoverage {
     /// First reading of any device, inside the window or not, milliseconds since the epoch; `null` without readings.
@@ -266,7 +266,7 @@ pub struct ReadingCoverage {
     pub last_ms: Option<i64>,
     /// Hours of the clock that the window touches.
     pub window_hours: u64,
-    /// Of these hours with energy that a reading tells.
+    /// Hours among `window_hours` with energy from a reading.
     pub hours_read: u64,
     /// IT energy from readings, short gaps bridged, kWh.
     pub metered_kwh: f64,
@@ -279,15 +279,15 @@ pub struct ReadingCoverage {
 pub struct Account {
     /// IT energy, kWh.
     pub it_kwh: Bounded,
-    /// What whole-node meters read; `null` without them, and where some nodes have none.
+    /// Energy of whole-node meters; `null` without them, and where some nodes have none.
     pub node_meters: Option<NodeMeters>,
-    /// How much of the window readings cover.
+    /// Part of the window that readings cover.
     pub readings: ReadingCoverage,
     /// Share of device time with readings of its own.
     pub coverage: Option<f64>,
     /// GPU hours seen.
     pub gpu_hours: f64,
-    /// Of these held by jobs.
+    /// GPU hours held by jobs.
     pub allocated_gpu_hours: f64,
     /// Hours with energy.
     pub hours: u64,
@@ -295,9 +295,9 @@ pub struct Account {
     pub pue: Option<Pue>,
     /// Facility energy, kWh; `null` without a PUE.
     pub facility_kwh: Option<Bounded>,
-    /// By what it was spent on.
+    /// Energy by purpose.
     pub by_use: Vec<UseLine>,
-    /// By how it is known.
+    /// Energy by how it is known.
     pub by_basis: Vec<BasisLine>,
     /// Location-based carbon.
     pub location: Option<Carbon>,
@@ -309,17 +309,17 @@ pub struct Account {
     pub water: Option<WaterFigure>,
     /// Software carbon intensity.
     pub sci: Option<Sci>,
-    /// What the European database asks for.
+    /// Fields for the European database.
     pub eu: Vec<EuField>,
-    /// By VC, most energy first; nobody's last.
+    /// Charges by VC, most energy first; nobody's last.
     pub by_vc: Vec<Charge>,
-    /// By VC and user, most energy first; nobody's last.
+    /// Charges by VC and user, most energy first; nobody's last.
     pub by_user: Vec<Charge>,
-    /// By job, most energy first.
+    /// Charges by job, most energy first.
     pub jobs: Vec<JobCharge>,
-    /// By hour.
+    /// Energy by hour.
     pub by_hour: Vec<HourLine>,
-    /// Whether parts add up.
+    /// Differences between the sum of the parts and the total.
     pub conservation: Conservation,
     /// Figures that cannot be given.
     pub missing: Vec<MissingFigure>,
@@ -352,7 +352,7 @@ impl Known {
     }
 }
 
-/// What one owner has, while it is summed.
+/// Running sums of one owner.
 #[derive(Debug, Clone, Copy, Default)]
 struct Purse {
     known: Known,
@@ -384,7 +384,7 @@ impl Purse {
     }
 }
 
-/// Which figures there are, to turn a [`Purse`] into a [`Charge`].
+/// Figures available for turning a [`Purse`] into a [`Charge`].
 #[derive(Debug, Clone, Copy)]
 struct Given {
     pue: Option<f64>,
@@ -595,7 +595,7 @@ pub(crate) fn miss(missing: &mut Vec<MissingFigure>, figure: &str, why: &str) {
     missing.push(MissingFigure { figure: figure.to_owned(), why: why.to_owned() });
 }
 
-/// By VC, and by VC and user.
+/// Charges by VC, and by VC and user.
 fn charges(owners: &[Owner], purses: &[Purse], given: Given) -> (Vec<Charge>, Vec<Charge>) {
     let mut vcs: BTreeMap<Option<String>, Purse> = BTreeMap::new();
     // The same pair may be there more than once.
@@ -618,7 +618,7 @@ fn charges(owners: &[Owner], purses: &[Purse], given: Given) -> (Vec<Charge>, Ve
     (finish(by_vc), finish(by_user))
 }
 
-/// By job.
+/// Charges by job.
 fn jobs(ledger: &EnergyLedger, purses: &[Purse], given: Given) -> Vec<JobCharge> {
     let mut lines: Vec<JobCharge> = ledger
         .jobs

@@ -5,8 +5,8 @@ use crate::audit::factors::{Embodied, Factors, Market, Pue};
 use crate::energy::ledger::{JobEnergy, Owner};
 use crate::time::Zone;
 
-fn near(found: f64, wanted: f64) {
-    assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{found} is not {wanted}");
+fn near(result: f64, wanted: f64) {
+    assert!((result - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{result} is not {wanted}");
 }
 
 fn entry(hour: i64, spent_on: Use, owner: Option<u32>, kwh: f64) -> EnergyEntry {
@@ -67,7 +67,7 @@ fn ledger() -> EnergyLedger {
 
 #[allow(clippy::unnecessary_wraps)] // as the fields take it
 fn hours(values: &[(i64, f64)]) -> Option<Hourly> {
-    Some(Hourly::of(values.iter().map(|(hour, value)| (hour * HOUR_MS, *value))))
+    Some(Hourly::new(values.iter().map(|(hour, value)| (hour * HOUR_MS, *value))))
 }
 
 #[allow(clippy::unnecessary_wraps)] // as the field takes it
@@ -149,7 +149,7 @@ fn owners_and_nobody_add_up_to_the_total_of_every_figure() {
     let account = account(&ledger, &loaded);
     for lines in [&account.by_vc, &account.by_user] {
         let sum = |of: fn(&Charge) -> f64| lines.iter().map(of).sum::<f64>();
-        let relative = |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+        let relative = |result: f64, wanted: f64| assert!((result / wanted - 1.0).abs() < 1e-9, "{result} {wanted}");
         relative(sum(|line| line.energy_kwh.value), ledger.total_j / KWH_J);
         relative(sum(|line| line.facility_kwh.unwrap()), account.facility_kwh.unwrap().value);
         relative(sum(|line| line.location_kg.unwrap()), account.location.as_ref().unwrap().kg.unwrap().value);
@@ -345,12 +345,12 @@ mod any {
             // Owner 3 is none of the list, and so nobody.
             let owners = (0..3).map(|at| Owner { vc: Some(format!("v{}", at % 2)), user: None }).collect();
             let ledger = EnergyLedger { to_ms: 50 * HOUR_MS, owners, entries, total_j, ..EnergyLedger::default() };
-            let series = |map: std::collections::BTreeMap<i64, f64>| Some(Hourly::of(map.into_iter().map(|(hour, value)| (hour * HOUR_MS, value))));
+            let series = |map: std::collections::BTreeMap<i64, f64>| Some(Hourly::new(map.into_iter().map(|(hour, value)| (hour * HOUR_MS, value))));
             let factors = Factors { pue: pue(ratio), demand_charge: Some(charge()), ..Factors::default() };
             let loaded = Loaded { factors, intensity: series(grams), price: series(prices), currency: None };
             let account = account(&ledger, &loaded);
             let sum = |of: &dyn Fn(&Charge) -> f64| account.by_user.iter().map(of).sum::<f64>();
-            let close = |found: f64, wanted: f64, scale: f64| (found - wanted).abs() <= 1e-9 * scale.max(1e-3);
+            let close = |result: f64, wanted: f64, scale: f64| (result - wanted).abs() <= 1e-9 * scale.max(1e-3);
             prop_assert!(close(sum(&|line| line.energy_kwh.value), total_j / KWH_J, size));
             let carbon = account.location.unwrap();
             prop_assert!(close(sum(&|line| line.location_kg.unwrap_or(0.0)), carbon.kg.map_or(0.0, |kg| kg.value), size * ratio * 1.5));

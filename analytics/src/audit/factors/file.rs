@@ -208,8 +208,8 @@ impl Checked<'_> {
             }
         };
         if matches!(values, Values::Constant(_)) && (entry.zone.is_some() || entry.method.is_some()) {
-            let found = "`zone` and `method` choose among the rows of a file, and a constant has none".to_owned();
-            return Err(self.wrong(at, found, "leave them out, or name the `file`"));
+            let problem = "`zone` and `method` choose among the rows of a file, and a constant has none".to_owned();
+            return Err(self.wrong(at, problem, "leave them out, or name the `file`"));
         }
         let method = entry.method.unwrap_or(Method::Direct);
         Ok(Location { values, zone: entry.zone.clone(), method, source: entry.source.clone() })
@@ -236,12 +236,12 @@ impl Checked<'_> {
         };
         let (_, rest) = market.covered();
         if rest < 0.0 {
-            let found = format!("contracts cover {:.4} of the electricity", 1.0 - rest);
-            return Err(self.wrong(at, found, "shares must not add up to more than 1"));
+            let problem = format!("contracts cover {:.4} of the electricity", 1.0 - rest);
+            return Err(self.wrong(at, problem, "shares must not add up to more than 1"));
         }
         if rest > 0.0 && market.residual_g_per_kwh.is_some() == market.rest_as_location {
-            let found = format!("it is not clear what the {rest:.4} that no contract covers emit");
-            return Err(self.wrong(at, found, "give either `residual_g_per_kwh` or `rest_as_location = true`"));
+            let problem = format!("it is not clear what the {rest:.4} that no contract covers emit");
+            return Err(self.wrong(at, problem, "give either `residual_g_per_kwh` or `rest_as_location = true`"));
         }
         Ok(market)
     }
@@ -251,8 +251,8 @@ impl Checked<'_> {
             (Some(price), None) => Values::Constant(self.within(price, "the price", 0.0, MOST_PRICE)?),
             (None, Some(file)) => Values::File(folder.join(file.get_ref())),
             (Some(both), Some(_)) => {
-                let found = "the price is given twice".to_owned();
-                return Err(self.wrong(both.span().start, found, "give either `per_kwh` or `file`"));
+                let problem = "the price is given twice".to_owned();
+                return Err(self.wrong(both.span().start, problem, "give either `per_kwh` or `file`"));
             }
             (None, None) => {
                 let at = self.text.find("[price]").unwrap_or(0);
@@ -276,8 +276,8 @@ impl Checked<'_> {
         let zone = match &entry.timezone {
             None => zone.clone(),
             Some(name) => Zone::named(name.get_ref()).map_err(|_| {
-                let found = format!("`{}` is not in the IANA time zone database", name.get_ref());
-                self.wrong(name.span().start, found, "use a name such as Europe/Berlin or UTC")
+                let result = format!("`{}` is not in the IANA time zone database", name.get_ref());
+                self.wrong(name.span().start, result, "use a name such as Europe/Berlin or UTC")
             })?,
         };
         Ok(DemandCharge {
@@ -319,8 +319,8 @@ impl Checked<'_> {
                     / self.within(gpus, "`gpus_per_node`", 1.0, 1e4)?
             }
             (Some(node), None) => {
-                let found = "embodied carbon of a node without how many GPUs share it".to_owned();
-                return Err(self.wrong(node.span().start, found, "give `gpus_per_node`"));
+                let problem = "embodied carbon of a node without how many GPUs share it".to_owned();
+                return Err(self.wrong(node.span().start, problem, "give `gpus_per_node`"));
             }
         };
         Ok(Embodied {
@@ -346,10 +346,10 @@ impl Factors {
                 "see `tracecast audit --help` for what a factor file holds",
             )
         })?;
-        if let Some((key, at, found)) = content.site.wrong() {
+        if let Some((key, at, result)) = content.site.wrong() {
             let (least, most) = super::site::range(key);
             let remedy = format!("give a number from {} to {}", plain(least), plain(most));
-            return Err(checked.wrong(at, format!("`{key}` is {}", plain(found)), &remedy));
+            return Err(checked.wrong(at, format!("`{key}` is {}", plain(result)), &remedy));
         }
         Ok(Self {
             pue: content.pue.as_ref().map(|entry| checked.pue(entry)).transpose()?,

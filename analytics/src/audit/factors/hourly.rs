@@ -25,25 +25,26 @@ const CARBON_READER: &str = "electricity-maps";
 /// Zones that a message names.
 const LISTED: usize = 8;
 
-/// What holds in each hour.
+/// A value for each hour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hourly {
     constant: Option<f64>,
     hours: BTreeMap<i64, (f64, u32)>,
     /// Hours whose value its publisher estimated.
     pub estimated: u64,
-    /// What a reader must know of it, one sentence each.
+    /// Caveats on the values, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Hourly {
-    /// The same at all times.
+    /// A series of one value for all hours.
     pub fn constant(value: f64) -> Self {
         Self { constant: Some(value), ..Self::empty() }
     }
 
-    /// From values at moments, milliseconds since the epoch.
-    pub fn of(values: impl IntoIterator<Item = (i64, f64)>) -> Self {
+    /// Builds the series from values at moments, milliseconds since the epoch; an hour gets their
+    /// mean.
+    pub fn new(values: impl IntoIterator<Item = (i64, f64)>) -> Self {
         let mut series = Self::empty();
         for (ts, value) in values {
             let slot = series.hours.entry(ts.div_euclid(HOUR_MS) * HOUR_MS).or_default();
@@ -65,7 +66,7 @@ impl Hourly {
         })
     }
 
-    /// Every value changed.
+    /// Returns the series with `change` applied to every value.
     #[must_use]
     pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
         let hours = self.hours.iter().map(|(hour, (sum, count))| (*hour, (change(sum / f64::from(*count)), 1)));
@@ -119,11 +120,11 @@ impl Hourly {
                     "name one with --zone",
                 ));
             }
-            (Some(asked), known) => match known.iter().find(|zone| **zone == asked) {
+            (Some(request), known) => match known.iter().find(|zone| **zone == request) {
                 Some(found) => *found,
                 None => {
-                    let found = format!("there is no zone `{asked}`, but {}", format::names(known, LISTED));
-                    return Err(wrong(found, "name one of them with --zone"));
+                    let problem = format!("there is no zone `{request}`, but {}", format::names(known, LISTED));
+                    return Err(wrong(problem, "name one of them with --zone"));
                 }
             },
         };
@@ -148,7 +149,7 @@ impl Hourly {
                     &format!("give intensities from 0 to {MOST_G_PER_KWH} g/kWh"),
                 ));
             }
-            let mut series = Self::of(values);
+            let mut series = Self::new(values);
             series.estimated = estimated;
             series.notes.push(format!("Carbon intensity is of zone {zone}, {}.", in_words(method)));
             if at == 1 {
@@ -222,7 +223,7 @@ impl Hourly {
             }
         }
         table.finish(&mut ledger);
-        let mut series = Self::of(values);
+        let mut series = Self::new(values);
         if series.is_empty() {
             return Err(Error::format(file.name(), "no row has a time and a price", "export it again"));
         }
@@ -247,13 +248,13 @@ impl Hourly {
 /// A file of carbon intensities in Electricity Maps' form, read once for all the zones it is asked for.
 #[derive(Debug)]
 pub struct CarbonFile {
-    /// Its name, without its folder.
+    /// Name of the file, without its folder.
     pub name: String,
     trace: Trace,
 }
 
 impl CarbonFile {
-    /// Reads it.
+    /// Reads the file.
     ///
     /// # Errors
     /// When it cannot be read, or is of another form.

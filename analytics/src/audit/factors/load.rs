@@ -1,4 +1,4 @@
-//! From factors to values by the hour: reads the files that factors name, and tells what was used.
+//! Loads factors: reads the files that they name, and records the values used.
 
 use std::path::PathBuf;
 
@@ -14,24 +14,24 @@ use crate::trace::Trace;
 /// A factor as it was used, for the reader and for the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FactorRecord {
-    /// Which.
+    /// Name of the factor.
     pub name: String,
-    /// Its value in words.
+    /// Value in words.
     pub value: String,
-    /// Where it is from, as stated; `null` if not stated.
+    /// Source, as stated; `null` if not stated.
     pub source: Option<String>,
 }
 
-/// What loading gave.
+/// Factors with their records, files and notes.
 #[derive(Debug, Clone, Default)]
 pub struct Used {
     /// The factors with their values.
     pub loaded: Loaded,
-    /// As they were used.
+    /// Factors as they were used.
     pub records: Vec<FactorRecord>,
     /// Files read, each with what for.
     pub files: Vec<(&'static str, PathBuf)>,
-    /// What a reader must know of them.
+    /// Caveats on the factors, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ pub fn load(mut factors: Factors, trace: &Trace) -> Result<Used> {
     Ok(used)
 }
 
-/// What was stated of devices.
+/// Records what was stated of devices.
 fn metering(meter: &Metering, record: &mut impl FnMut(&str, String, Option<&String>)) {
     let source = meter.source.as_ref();
     if let Some(watts) = meter.node_overhead_w {

@@ -1,4 +1,4 @@
-//! What a site reports to the European database on data centres beside its energy: facts that no telemetry holds.
+//! Facts on a site, beside its energy, that it reports to the European database on data centres.
 //!
 //! Symbols and units are those of Annex II of Delegated Regulation (EU) 2024/1364.
 
@@ -22,7 +22,8 @@ impl<'de> Deserialize<'de> for Stated {
     }
 }
 
-/// What a number of a site can be. More than 10¹⁵ of anything listed is a mistake; temperatures are those of air and water on Earth.
+/// Range of a site's number. More than 10¹⁵ of anything listed is a mistake; temperatures are those
+/// of air and water on Earth.
 pub(super) fn range(name: &str) -> (f64, f64) {
     if name.ends_with("_c") { (-100.0, 200.0) } else { (0.0, 1e15) }
 }
@@ -66,15 +67,15 @@ site! {
     location,
     /// Enterprise, colocation or co-hosting.
     kind,
-    /// When it began to operate.
+    /// Date of the beginning of operation.
     in_operation_since,
     /// Redundancy of its infrastructure.
     redundancy,
     /// Refrigerants in use.
     refrigerants,
-    /// What it does for the electrical grid.
+    /// Services to the electrical grid.
     grid_functions,
-    /// Where all this is from.
+    /// Source of these facts.
     source,
     ;
     /// PD_IT: installed information technology power demand, kW.

@@ -93,9 +93,9 @@ fn what_is_wrong_is_named_with_its_line_and_what_would_mend_it() {
         ("[pue]\nvalue = 1.2\nvalues = 3\n", 3, "unknown field `values`"),
         ("[pue\n", 1, "audit.toml"),
     ] {
-        let found = refusal(text);
-        assert!(found.starts_with(&format!("audit.toml, line {line}: ")), "{text}: {found}");
-        assert!(found.contains(words), "{text}: {found}");
+        let result = refusal(text);
+        assert!(result.starts_with(&format!("audit.toml, line {line}: ")), "{text}: {result}");
+        assert!(result.contains(words), "{text}: {result}");
     }
 }
 
@@ -112,11 +112,11 @@ fn contracts_that_cover_everything_need_no_residual_mix() {
 fn values_within_an_hour_are_averaged_and_hours_without_have_none() {
     let hour = crate::time::HOUR_MS;
     let quarter = hour / 4;
-    let series = Hourly::of([(0, 40.0), (quarter, 60.0), (2 * quarter, 80.0), (3 * quarter, 100.0), (2 * hour, 7.0)]);
+    let series = Hourly::new([(0, 40.0), (quarter, 60.0), (2 * quarter, 80.0), (3 * quarter, 100.0), (2 * hour, 7.0)]);
     assert_eq!((series.at(0), series.at(hour), series.at(2 * hour)), (Some(70.0), None, Some(7.0)));
     assert_eq!((series.len(), series.span()), (Some(2), Some((0, 3 * hour))));
     // Before the epoch, the hour of −1 ms begins at −1 h.
-    assert_eq!(Hourly::of([(-1, 5.0)]).at(-hour), Some(5.0));
+    assert_eq!(Hourly::new([(-1, 5.0)]).at(-hour), Some(5.0));
 }
 
 fn grid(zones: &[&str], methods: &[&str]) -> CarbonTable {
@@ -153,7 +153,7 @@ fn zones_must_be_clear_and_a_missing_method_is_told() {
 
 #[test]
 fn a_factor_of_1e308_is_refused_with_its_range() {
-    for (text, found, range) in [
+    for (text, result, range) in [
         ("[price]\nper_kwh = 1e308", "1e308", "from 0 to 1000000"),
         ("[carbon.location]\ng_per_kwh = 1e308", "1e308", "from 0 to 5000"),
         ("[water]\nl_per_kwh = 1e308", "1e308", "from 0 to 1000"),
@@ -162,7 +162,7 @@ fn a_factor_of_1e308_is_refused_with_its_range() {
         ("[site]\nwater_m3 = -1", "`water_m3` is -1", "from 0 to 1e15"),
     ] {
         let why = parse(text).unwrap_err().to_string();
-        assert!(why.contains("line 2") && why.contains(found) && why.contains(range), "{why}");
+        assert!(why.contains("line 2") && why.contains(result) && why.contains(range), "{why}");
     }
     assert!(parse("[site]\nintake_air_c = -5").is_ok());
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ fn fleet_sentence(fleet: &Fleet) -> String {
         return format!("{name}: {why}.");
     }
     let taken = match (&fleet.studied_as, fleet.mapped) {
-        (Some(studied), true) => format!(", **taken for {studied} as you said**"),
+        (Some(study_result), true) => format!(", **taken for {study_result} as you said**"),
         _ => String::new(),
     };
     // The cap that saves most, and the one that saves most at hardly any slow-down.
@@ -130,7 +130,7 @@ pub(super) fn power_caps(caps: &PowerCaps, account: &Account) -> Section {
     )
 }
 
-pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
+pub(super) fn reclaimed(result: &Reclaim, account: &Account) -> Section {
     let mut table = ReportTable::new(
         "GPUs handed back",
         vec![
@@ -143,7 +143,7 @@ pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
             Column::number("Power known"),
         ],
     );
-    for line in &found.lines {
+    for line in &result.lines {
         table.rows.push(vec![
             Cell::Compact(line.after_min),
             Cell::Int(line.times as i64),
@@ -154,7 +154,7 @@ pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
             Cell::opt(line.power_coverage, Cell::Percent),
         ]);
     }
-    let finding = found.lines.first().map_or_else(String::new, |line| {
+    let finding = result.lines.first().map_or_else(String::new, |line| {
         let kwh = line.energy_kwh.map_or_else(String::new, |kwh| format!(" and {} kWh", compact(kwh)));
         format!(
             "Handing GPUs back once they were idle for {} min would free **{}** GPU-hours{kwh}, {} of those held with a utilisation known.",
@@ -163,19 +163,19 @@ pub(super) fn reclaimed(found: &Reclaim, account: &Account) -> Section {
             line.share_of_held.map_or_else(|| "an unknown share".to_owned(), percent)
         )
     });
-    let known = share(found.held_gpu_hours, account.allocated_gpu_hours).map(|share| share.min(1.0));
+    let known = share(result.held_gpu_hours, account.allocated_gpu_hours).map(|share| share.min(1.0));
     let mut section = Section::new("idle-reclaim", "What if: idle GPUs handed back")
         .with_finding(finding)
         .with_coverage(format!(
             "Utilisation is known for {} GPU-hours held{}",
-            compact(found.held_gpu_hours),
+            compact(result.held_gpu_hours),
             known.map_or_else(String::new, |share| format!(", {} of all", percent(share)))
         ))
         .with_table(table);
-    if found.by_vc.iter().any(|line| line.vc.is_some()) {
+    if result.by_vc.iter().any(|line| line.vc.is_some()) {
         let mut vcs =
             ReportTable::new("By VC, after the shortest time", vec![Column::text("VC"), Column::number("GPU-hours")]);
-        for line in &found.by_vc {
+        for line in &result.by_vc {
             let name = line.vc.clone().unwrap_or_else(|| "unknown".to_owned());
             vcs.rows.push(vec![Cell::from(name), Cell::Compact(line.gpu_hours)]);
         }

@@ -30,10 +30,10 @@ use crate::stats::sampled::Integrator;
 use crate::stats::sum::NeumaierSum;
 use crate::trace::Trace;
 
-/// What was measured under a cap, three numbers a run.
+/// Energy ratios, time ratios and powers of the runs under a cap.
 type Ratios = (Vec<f64>, Vec<f64>, Vec<f64>);
 
-/// What the name of a file begins and ends with.
+/// Prefix and suffix of the name of a file.
 const PREFIX: &str = "summary_power_";
 const SUFFIX: &str = ".csv";
 
@@ -56,7 +56,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    fn of(mut values: Vec<f64>) -> Option<Self> {
+    fn new(mut values: Vec<f64>) -> Option<Self> {
         match quantiles_in_place(&mut values, &[0.25, 0.5, 0.75]).as_slice() {
             [Some(p25), Some(p50), Some(p75)] => Some(Self { p25: *p25, p50: *p50, p75: *p75 }),
             _ => None,
@@ -79,14 +79,14 @@ pub struct CapLine {
     pub power_w: f64,
 }
 
-/// What was measured of one GPU type.
+/// Measurements of one GPU type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Study {
     /// GPU type, from the name of the file.
     pub gpu_type: String,
     /// The highest cap, W, which all is compared with.
     pub base_w: f64,
-    /// By cap, lowest first.
+    /// Measurements by cap, lowest first.
     pub caps: Vec<CapLine>,
     /// Workloads left out, as they were not measured at the highest cap.
     pub left_out: u64,
@@ -97,16 +97,16 @@ pub struct Study {
     pub path: PathBuf,
 }
 
-/// What a cap would save.
+/// Saving of one cap.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetLine {
     /// The cap, W, of the type measured.
     pub cap_w: f64,
-    /// It over the highest cap of that type: what means something for another type.
+    /// `cap_w` over the highest cap of the measured type, which carries over to other types.
     pub cap_ratio: f64,
     /// IT energy saved, kWh; below 0 where it would cost more.
     pub saved_kwh: Bounded,
-    /// Over all IT energy audited.
+    /// Saved energy over all IT energy audited.
     pub saved_share: Option<f64>,
     /// Carbon saved at the mean location-based intensity and the PUE, kg.
     pub saved_kg: Option<f64>,
@@ -118,18 +118,18 @@ pub struct FleetLine {
     pub extra_overhead_kwh: f64,
 }
 
-/// What caps would save of the GPUs of one type.
+/// Savings of power caps for the GPUs of one type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fleet {
     /// GPU type of the trace; `null` if it does not tell.
     pub gpu_type: Option<String>,
     /// Type whose measurements are applied; `null` if there are none.
     pub studied_as: Option<String>,
-    /// Whether the user said so, and not the name.
+    /// Whether the user named the studied type.
     pub mapped: bool,
     /// Share of the energy of all GPUs that these have, by their power readings; `null` if unknown.
     pub energy_share: Option<f64>,
-    /// By cap, lowest first.
+    /// Savings by cap, lowest first.
     pub caps: Vec<FleetLine>,
     /// Why there is nothing, if so.
     pub why_not: Option<String>,
@@ -138,9 +138,9 @@ pub struct Fleet {
 /// Power caps.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PowerCaps {
-    /// What was measured, by GPU type.
+    /// Measurements by GPU type.
     pub studies: Vec<Study>,
-    /// What it means for the audited GPUs.
+    /// Savings for the audited GPUs.
     pub fleet: Vec<Fleet>,
 }
 
@@ -149,24 +149,24 @@ pub struct PowerCaps {
 /// # Errors
 /// When the folder cannot be read or holds none.
 pub fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| Error::io("read", folder, e))? {
         let path = entry.map_err(|e| Error::io("read", folder, e))?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let plain = name.strip_suffix(".gz").unwrap_or(&name);
         if let Some(gpu_type) = plain.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) {
-            found.push((gpu_type.to_owned(), path));
+            result.push((gpu_type.to_owned(), path));
         }
     }
-    found.sort();
-    if found.is_empty() {
+    result.sort();
+    if result.is_empty() {
         return Err(Error::Empty {
             source_name: folder.display().to_string(),
             what: format!("it holds no file {PREFIX}<GPU type>{SUFFIX}"),
             remedy: "name the folder with the power summaries of Zeus' trace".to_owned(),
         });
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Reads one file.
@@ -225,8 +225,8 @@ pub fn read(gpu_type: &str, path: &Path) -> Result<Study> {
         Some(CapLine {
             cap_w: cap as f64 / 1_000.0,
             workloads: energy.len() as u64,
-            energy_ratio: Quartiles::of(energy)?,
-            slowdown: Quartiles::of(slow)?,
+            energy_ratio: Quartiles::new(energy)?,
+            slowdown: Quartiles::new(slow)?,
             power_w: quantile_sorted(&power, 0.5)?,
         })
     });

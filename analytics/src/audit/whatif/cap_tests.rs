@@ -16,7 +16,8 @@ fn study(rows: &str) -> Result<Study> {
     read("v100", &path)
 }
 
-/// At 150 W ratios 0.825 (slow-down 1.1) and 0.9 (slow-down 1.2); the third was not measured at the highest cap.
+/// Three workloads: at 150 W ratios 0.825 (slow-down 1.1) and 0.9 (slow-down 1.2); the third was
+/// not measured at the highest cap.
 const THREE: &str =
     "x,n,1,sgd,250,100,200\nx,n,1,sgd,150,110,150\ny,n,1,sgd,250,10,100\ny,n,1,sgd,150,12,75\nz,n,1,sgd,150,1,1\n";
 
@@ -27,7 +28,7 @@ fn ratios_are_against_the_same_workload_at_the_highest_cap() {
     let low = &study.caps[0];
     assert_eq!((low.cap_w, low.workloads), (150.0, 2));
     // 16.5 of 20 kJ and 900 of 1,000 J: the median of 0.825 and 0.9, quartiles a quarter of the way in.
-    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    let near = |result: f64, wanted: f64| assert!((result - wanted).abs() < 1e-9, "{result} is not {wanted}");
     near(low.energy_ratio.p50, 0.862_5);
     near(low.energy_ratio.p25, 0.843_75);
     near(low.energy_ratio.p75, 0.881_25);
@@ -107,11 +108,11 @@ fn fleet_of(types: &[Option<&str>]) -> Trace {
 
 #[test]
 fn the_saving_is_that_of_the_energy_of_held_gpus() {
-    let found = apply(&fleet_of(&[Some("Tesla V100")]), &audited(), vec![study(THREE).unwrap()], None).unwrap();
-    let [fleet] = found.fleet.as_slice() else { unreachable!("one type") };
+    let result = apply(&fleet_of(&[Some("Tesla V100")]), &audited(), vec![study(THREE).unwrap()], None).unwrap();
+    let [fleet] = result.fleet.as_slice() else { unreachable!("one type") };
     assert_eq!((fleet.studied_as.as_deref(), fleet.mapped, fleet.energy_share), (Some("v100"), false, Some(1.0)));
     let line = &fleet.caps[0];
-    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    let near = |result: f64, wanted: f64| assert!((result - wanted).abs() < 1e-9, "{result} is not {wanted}");
     // 40 kWh · (1 − 0.8625); at least 30 · (1 − 0.88125), at most 40 · (1 − 0.84375).
     near(line.saved_kwh.value, 5.5);
     near(line.saved_kwh.lower, 3.562_5);
@@ -137,12 +138,13 @@ fn another_type_is_taken_only_if_the_user_says_so() {
 
 #[test]
 fn of_a_mixed_fleet_each_type_has_its_share_of_the_energy() {
-    let found = apply(&fleet_of(&[Some("V100"), Some("H100")]), &audited(), vec![study(THREE).unwrap()], None).unwrap();
+    let result =
+        apply(&fleet_of(&[Some("V100"), Some("H100")]), &audited(), vec![study(THREE).unwrap()], None).unwrap();
     // 300 W and 100 W for an hour.
     let shares: Vec<(Option<&str>, Option<f64>, usize)> =
-        found.fleet.iter().map(|fleet| (fleet.gpu_type.as_deref(), fleet.energy_share, fleet.caps.len())).collect();
+        result.fleet.iter().map(|fleet| (fleet.gpu_type.as_deref(), fleet.energy_share, fleet.caps.len())).collect();
     assert_eq!(shares, [(Some("H100"), Some(0.25), 0), (Some("V100"), Some(0.75), 2)]);
-    let line = &found.fleet[1].caps[0];
+    let line = &result.fleet[1].caps[0];
     assert!((line.saved_kwh.value - 5.5 * 0.75).abs() < 1e-9);
 }
 
@@ -161,6 +163,6 @@ fn a_type_of_the_inventory_without_readings_leaves_the_shares_unknown() {
     assert_eq!(types(&trace), [(Some("V100".to_owned()), Some(1.0))]);
     trace.nodes.push(node("m", "H100", 8.0));
     assert_eq!(types(&trace), [(Some("H100".to_owned()), None), (Some("V100".to_owned()), None)]);
-    let found = apply(&trace, &audited(), vec![study(THREE).unwrap()], Some("v100")).unwrap();
-    assert!(found.fleet.iter().all(|fleet| fleet.caps.is_empty() && fleet.why_not.is_some()));
+    let result = apply(&trace, &audited(), vec![study(THREE).unwrap()], Some("v100")).unwrap();
+    assert!(result.fleet.iter().all(|fleet| fleet.caps.is_empty() && fleet.why_not.is_some()));
 }

@@ -29,7 +29,7 @@ const IDLE: f64 = 0.01;
 /// VCs listed, most hours first.
 const MOST_VCS: usize = 20;
 
-/// What one patience gives back.
+/// GPU hours freed when GPUs are handed back after `after_min` idle minutes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReclaimLine {
     /// Handed back after so many minutes.
@@ -40,7 +40,7 @@ pub struct ReclaimLine {
     pub jobs: u64,
     /// GPU hours given back.
     pub gpu_hours: f64,
-    /// Over the GPU hours held that have a utilisation.
+    /// Hours given back over the GPU hours held that have a utilisation.
     pub share_of_held: Option<f64>,
     /// Energy drawn in them, kWh, where power is known.
     pub energy_kwh: Option<f64>,
@@ -62,17 +62,17 @@ pub struct ReclaimVc {
 pub struct Reclaim {
     /// GPU hours held, between readings with a utilisation.
     pub held_gpu_hours: f64,
-    /// How it was found which job held a GPU.
+    /// Source of which job held a GPU.
     pub holders: HolderSource,
-    /// By patience, shortest first.
+    /// Results by patience, shortest first.
     pub lines: Vec<ReclaimLine>,
-    /// By VC after the shortest patience, most first.
+    /// Results by VC after the shortest patience, most first.
     pub by_vc: Vec<ReclaimVc>,
     /// Why there is nothing, if so.
     pub why_not: Option<String>,
 }
 
-/// What one patience has gathered.
+/// Running sums of one patience.
 #[derive(Debug, Default)]
 struct Gathered {
     times: u64,
@@ -86,7 +86,7 @@ struct Gathered {
 type Point = (i64, Option<f64>, Option<f64>, Holder);
 
 impl Reclaim {
-    /// None, with the reason.
+    /// An empty result, with the reason.
     pub fn none(holders: HolderSource, why: &str) -> Self {
         Self { held_gpu_hours: 0.0, holders, lines: Vec::new(), by_vc: Vec::new(), why_not: Some(why.to_owned()) }
     }
@@ -97,8 +97,8 @@ pub fn reclaim(trace: &Trace, (from_ms, to_ms): (i64, i64), after_ms: &[i64]) ->
     let mut patiences: Vec<i64> = after_ms.to_vec();
     patiences.sort_unstable();
     patiences.dedup();
-    let facts = JobFacts::of(trace);
-    let Some(readings) = Readings::of(&facts) else {
+    let facts = JobFacts::new(trace);
+    let Some(readings) = Readings::new(&facts) else {
         return Reclaim::none(HolderSource::Unknown, "the source has no readings of GPUs");
     };
     if trace.gpu_samples.util_ratio.is_all_unknown() {
@@ -149,15 +149,15 @@ pub fn reclaim(trace: &Trace, (from_ms, to_ms): (i64, i64), after_ms: &[i64]) ->
         }
     }
     let held_gpu_hours = held.value();
-    let lines = patiences.iter().zip(gathered).map(|(patience, found)| {
-        let (hours, powered) = (found.hours.value(), found.powered_hours.value());
+    let lines = patiences.iter().zip(gathered).map(|(patience, result)| {
+        let (hours, powered) = (result.hours.value(), result.powered_hours.value());
         ReclaimLine {
             after_min: *patience as f64 / MINUTE_MS as f64,
-            times: found.times,
-            jobs: found.jobs.len() as u64,
+            times: result.times,
+            jobs: result.jobs.len() as u64,
             gpu_hours: hours,
             share_of_held: (held_gpu_hours > 0.0).then(|| hours / held_gpu_hours),
-            energy_kwh: (powered > 0.0).then(|| found.kwh.value()),
+            energy_kwh: (powered > 0.0).then(|| result.kwh.value()),
             power_coverage: (hours > 0.0).then(|| (powered / hours).min(1.0)),
         }
     });

@@ -42,22 +42,22 @@ fn a_stretch_gives_back_its_length_less_the_patience() {
         (40, 0.5, Some(200.0), held),
         (50, 0.0, Some(60.0), None),
     ]);
-    let found = reclaim(&trace, ALL, &[15 * MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS]);
+    let result = reclaim(&trace, ALL, &[15 * MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS]);
     // Sorted: 5, 15, 30 min of a stretch of 30 min.
-    let hours: Vec<f64> = found.lines.iter().map(|line| line.gpu_hours).collect();
+    let hours: Vec<f64> = result.lines.iter().map(|line| line.gpu_hours).collect();
     assert_eq!(hours, [25.0 / 60.0, 0.25, 0.0]);
-    let line = &found.lines[1];
+    let line = &result.lines[1];
     // 15 min at 60 W; held from 0 to 40 min.
     assert!((line.energy_kwh.unwrap() - 0.015).abs() < 1e-12);
     assert!((line.share_of_held.unwrap() - 15.0 / 40.0).abs() < 1e-12);
     assert_eq!((line.times, line.jobs, line.power_coverage), (1, 1, Some(1.0)));
-    assert_eq!((found.lines[2].times, found.lines[2].energy_kwh), (0, None));
-    assert_eq!(found.by_vc, [ReclaimVc { vc: Some("vc-a".into()), gpu_hours: 25.0 / 60.0 }]);
+    assert_eq!((result.lines[2].times, result.lines[2].energy_kwh), (0, None));
+    assert_eq!(result.by_vc, [ReclaimVc { vc: Some("vc-a".into()), gpu_hours: 25.0 / 60.0 }]);
 }
 
 #[test]
 fn another_job_or_a_long_gap_begins_a_new_stretch() {
-    let found = reclaim(
+    let result = reclaim(
         &trace(&[
             (0, 0.0, None, Some("a")),
             (10, 0.0, None, Some("a")),
@@ -71,16 +71,16 @@ fn another_job_or_a_long_gap_begins_a_new_stretch() {
         &[0],
     );
     // 0 to 10, 20 to 30 and 61 to 71 min.
-    assert_eq!((found.lines[0].gpu_hours, found.lines[0].times, found.lines[0].jobs), (0.5, 3, 2));
-    assert_eq!((found.lines[0].energy_kwh, found.lines[0].power_coverage), (None, Some(0.0)));
+    assert_eq!((result.lines[0].gpu_hours, result.lines[0].times, result.lines[0].jobs), (0.5, 3, 2));
+    assert_eq!((result.lines[0].energy_kwh, result.lines[0].power_coverage), (None, Some(0.0)));
 }
 
 #[test]
 fn part_of_a_gap_takes_power_from_the_line_between_its_ends() {
     // 60 W falling to 0 W over 60 min; after 30 min it is 30 W, so 15 W on average over half an hour: 7.5 Wh.
-    let found =
+    let result =
         reclaim(&trace(&[(0, 0.0, Some(60.0), Some("a")), (60, 0.0, Some(0.0), Some("a"))]), ALL, &[30 * MINUTE_MS]);
-    assert!((found.lines[0].energy_kwh.unwrap() - 0.007_5).abs() < 1e-12);
+    assert!((result.lines[0].energy_kwh.unwrap() - 0.007_5).abs() < 1e-12);
 }
 
 #[test]

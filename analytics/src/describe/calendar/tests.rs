@@ -31,7 +31,7 @@ fn a_series_of_nodes_alone_is_load_too() {
             ..ActivityRow::default()
         });
     }
-    let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+    let load = CalendarLoad::of(&JobFacts::new(&trace)).unwrap();
     let nodes = load.nodes_in_use.as_ref().unwrap();
     // 3 nodes for a minute, then 5 for another.
     assert_eq!((nodes.from_ms, nodes.to_ms), (0, 120_000));
@@ -61,7 +61,7 @@ fn interrupted() -> Trace {
 #[test]
 fn hours_in_which_a_whole_cluster_is_at_zero_are_left_out() {
     let trace = interrupted();
-    let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+    let load = CalendarLoad::of(&JobFacts::new(&trace)).unwrap();
     let nodes = load.nodes_in_use.as_ref().unwrap();
     assert_eq!((nodes.mean_nodes, nodes.utilisation, nodes.outage_hours), (4.0, Some(0.4), 26.0));
     // 2 h of 4 nodes in 28 h of 10.
@@ -75,7 +75,7 @@ fn hours_in_which_a_whole_cluster_is_at_zero_are_left_out() {
     // The mean of an hour of the day is over the hours that were counted: 00:00 and 03:00 of the next day.
     let mut dated = trace;
     dated.basis = crate::time::TimeBasis::Utc;
-    let load = CalendarLoad::of(&JobFacts::of(&dated)).unwrap();
+    let load = CalendarLoad::of(&JobFacts::new(&dated)).unwrap();
     let known: Vec<(u8, f64)> = load.by_hour.iter().filter_map(|h| Some((h.hour, h.gpus_in_use?))).collect();
     assert_eq!(known, [(0, 32.0), (3, 32.0)]);
 }
@@ -85,7 +85,7 @@ fn a_night_without_jobs_after_a_quiet_evening_is_idle() {
     let mut trace = interrupted();
     // 1 of 10 nodes before the fall: nothing says that the counting failed.
     trace.activity.nodes_active.set(0, Some(1.0));
-    let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
+    let load = CalendarLoad::of(&JobFacts::new(&trace)).unwrap();
     let nodes = load.nodes_in_use.as_ref().unwrap();
     assert_eq!((nodes.outage_hours, nodes.utilisation_with_outages), (0.0, None));
     assert!((nodes.mean_nodes - 5.0 / 28.0).abs() < 1e-12);

@@ -18,7 +18,7 @@ use crate::stats::sum::NeumaierSum;
 pub struct Counted {
     /// GPUs with a counter.
     pub gpus: u64,
-    /// What they counted, kilowatt-hours; long gaps are covered too.
+    /// Energy counted, kilowatt-hours; long gaps are covered too.
     pub energy_kwh: f64,
     /// Times a counter began again; what it counted between the last reading and the reset is lost.
     pub resets: u64,
@@ -32,7 +32,7 @@ pub struct Counted {
     pub trapezoid_excess: Option<f64>,
 }
 
-/// What is gathered of counters.
+/// Running sums of counters.
 #[derive(Debug, Default)]
 pub(super) struct Counting {
     gpus: u64,

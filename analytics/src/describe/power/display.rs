@@ -1,4 +1,5 @@
-//! How power is shown, of GPUs and of nodes alike: the curve, the table, and what energy rests on.
+//! Display of power, of GPUs and of nodes alike: the curve, the table, and the coverage of an
+//! energy.
 //!
 //! O(1), but for the points of a curve. Worked number: three GPUs, one of them read once, over 2 hours of which 90 % is
 //! bridged, read `; 3 GPUs, 1 read only once, on average over 2 h, 90 % of which is bridged`.
@@ -24,7 +25,8 @@ pub(super) fn curve_chart(id: &str, title: &str, curve: &[CurvePoint]) -> Chart 
     .with_reading("A steep rise at the left is idle power; the right end is the most that was drawn.")
 }
 
-/// What an energy rests on, to follow a sentence's first part: so many `meters`, in words, and how much of their time.
+/// Continuation of a sentence on an energy: its `meters`, in words, and how much of their time is
+/// covered.
 pub(super) fn covered(energy: &Energy, meters: &str) -> String {
     let mut text = format!("; {meters}");
     if energy.lone_meters > 0 {

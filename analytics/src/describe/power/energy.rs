@@ -31,7 +31,7 @@ pub(super) fn kwh(joules: f64) -> f64 {
     joules / KWH_J
 }
 
-/// What meters read in all.
+/// Energy that meters read.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Energy {
     /// Energy, kilowatt-hours, of the time that readings tell.
@@ -53,12 +53,12 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// For tables: the energy, `None` where readings tell no time.
+    /// The energy, kWh, for tables; `None` where readings cover no time.
     pub(in crate::describe) fn known_kwh(&self) -> Option<f64> {
         (self.bridged_h > 0.0).then_some(self.energy_kwh)
     }
 
-    /// For sentences: the energy, and of how much of the time it is.
+    /// The energy in words, with the share of the time that readings cover.
     pub(super) fn in_words(&self) -> String {
         match (self.known_kwh(), self.time_coverage) {
             (None, _) => "an unknown energy".to_owned(),
@@ -70,14 +70,14 @@ impl Energy {
     }
 }
 
-/// What meters of one kind read.
+/// Power and energy of meters of one kind.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Metered {
     /// Power, watts, each reading of equal weight.
     pub power_w: stats::quantile::Summary,
     /// Share of the readings of at most so many watts.
     pub curve: Vec<CurvePoint>,
-    /// Their energy.
+    /// Energy of the meters.
     pub energy: Energy,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct OverTime {
 
 impl OverTime {
     /// Stretches of equal length, at most [`BUCKETS`], from the first to the last of `times`.
-    pub(super) fn of(times: impl Iterator<Item = i64>) -> Self {
+    pub(super) fn new(times: impl Iterator<Item = i64>) -> Self {
         let (from, to) = times.fold((i64::MAX, i64::MIN), |(from, to), ts| (from.min(ts), to.max(ts)));
         let span = to.saturating_sub(from).max(0);
         let step = (span / BUCKETS + i64::from(span % BUCKETS > 0)).max(1_000);
@@ -243,7 +243,7 @@ pub struct EnergyOf {
 }
 
 impl EnergyOf {
-    fn of(group: Option<String>, part: &EnergyPart, total: &EnergyPart) -> Self {
+    fn new(group: Option<String>, part: &EnergyPart, total: &EnergyPart) -> Self {
         let (joules, s) = (part.energy_j.value(), part.s.value());
         Self {
             group,
@@ -273,7 +273,7 @@ pub(super) fn by_holder(holders: &Holders) -> Vec<EnergyOf> {
     ]
     .into_iter()
     .filter(|(_, part)| part.s.value() > 0.0)
-    .map(|(name, part)| EnergyOf::of(Some(name.to_owned()), part, &total))
+    .map(|(name, part)| EnergyOf::new(Some(name.to_owned()), part, &total))
     .collect()
 }
 
@@ -285,13 +285,13 @@ pub(super) fn by_group<'f>(holders: &Holders, group: impl Fn(usize) -> Option<&'
     }
     let total = total(holders);
     let mut groups: Vec<EnergyOf> =
-        sums.into_iter().map(|(group, part)| EnergyOf::of(group.map(str::to_owned), &part, &total)).collect();
+        sums.into_iter().map(|(group, part)| EnergyOf::new(group.map(str::to_owned), &part, &total)).collect();
     // Stable: groups of the same energy stay in order of their names.
     groups.sort_by(|a, b| b.energy_kwh.total_cmp(&a.energy_kwh));
     groups
 }
 
-/// What readings tell of all GPUs.
+/// Energy of all GPUs from readings.
 fn total(holders: &Holders) -> EnergyPart {
     sum(holders.jobs.values().chain([&holders.unlisted, &holders.nobody, &holders.unknown]))
 }
@@ -322,7 +322,7 @@ mod tests {
         assert!((metered.power_w.mean - 3_500.0 / 35.0).abs() < 1e-9);
 
         // 3,600 s in stretches of 6 s: 150 with the meter, 300 without, 150 with it.
-        let mut over = OverTime::of([0, 3_600_000].into_iter());
+        let mut over = OverTime::new([0, 3_600_000].into_iter());
         over.add(&readings, &integral);
         let points = over.finish();
         assert_eq!(points.len(), 600);
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn power_over_time_is_the_sum_of_meters_along_their_trapezoids() {
         // One meter rises from 0 to 600 W over 600 s, one holds 50 W: the first second is 0.5 + 50 W.
-        let mut over = OverTime::of([0, 600_000].into_iter());
+        let mut over = OverTime::new([0, 600_000].into_iter());
         let mut meters = Meters::default();
         for readings in [[(0, 0.0), (600_000, 600.0)], [(0, 50.0), (600_000, 50.0)]] {
             let integral = meters.add(&readings);

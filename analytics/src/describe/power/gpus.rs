@@ -33,37 +33,37 @@ pub struct GpuPower {
     pub readings: u64,
     /// Readings with power over all readings.
     pub coverage: f64,
-    /// What the meters read.
+    /// Power and energy from the meters.
     pub metered: Option<Metered>,
     /// Instances of cut GPUs that were left out, as they report their board's power again.
     pub instances_left_out: u64,
-    /// What the counters say.
+    /// Energy from the counters.
     pub counted: Option<Counted>,
     /// GPUs that do nothing.
     pub idle: Option<Idle>,
-    /// How it was found which job held a GPU.
+    /// Source of which job held a GPU.
     pub holders: HolderSource,
     /// Energy by who held the GPU.
     pub by_holder: Vec<EnergyOf>,
     /// Energy of listed jobs by VC.
     pub by_vc: Vec<EnergyOf>,
-    /// By user.
+    /// Energy by user.
     pub by_user: Vec<EnergyOf>,
-    /// By the state the job ended in.
+    /// Energy by the state that the job ended in.
     pub by_state: Vec<EnergyOf>,
-    /// By the job's size.
+    /// Energy by the job's size.
     pub by_size: Vec<EnergyOf>,
     /// Power of all GPUs together over time.
     pub over_time: Vec<PowerAt>,
 }
 
 impl GpuPower {
-    pub(super) fn of(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
+    pub(super) fn new(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
         let samples = &facts.trace.gpu_samples;
         if samples.power_w.is_all_unknown() && samples.energy_j_cum.is_all_unknown() {
             return None;
         }
-        let all = Readings::of(facts)?;
+        let all = Readings::new(facts)?;
         // Boards of which instances report, with the name that is counted: the first, which is the board's own if it reports.
         let mut cut: BTreeMap<(Option<u32>, &str), Option<&str>> = BTreeMap::new();
         for gpu in all.gpus().filter(Gpu::is_instance) {
@@ -78,7 +78,7 @@ impl GpuPower {
                 *counted = gpu.name();
             }
         }
-        let mut over = OverTime::of(
+        let mut over = OverTime::new(
             (0..samples.len()).filter(|ix| samples.power_w.get(*ix).is_some()).filter_map(|ix| samples.ts.get(ix)),
         );
         let (mut readings, mut with_power, mut instances_left_out) = (0, 0, 0);
@@ -146,7 +146,7 @@ impl GpuPower {
             by_vc: by_group(&devices.holders, |job| jobs.vc.get(job)),
             by_user: by_group(&devices.holders, |job| jobs.user.get(job)),
             by_state: by_group(&devices.holders, |job| Some(facts.state(job).id())),
-            by_size: by_group(&devices.holders, |job| facts.gpus(job).map(|gpus| SizeClass::of(gpus).name())),
+            by_size: by_group(&devices.holders, |job| facts.gpus(job).map(|gpus| SizeClass::new(gpus).name())),
             over_time: over.finish(),
         })
     }
@@ -304,7 +304,7 @@ mod tests {
         sample(&mut trace, 0, "0", 100.0, Some(0.0), None);
         sample(&mut trace, 60, "0", 300.0, Some(0.9), Some("a"));
         sample(&mut trace, 120, "0", 100.0, Some(0.01), Some("a"));
-        let power = Power::of(&JobFacts::of(&trace)).unwrap();
+        let power = Power::of(&JobFacts::new(&trace)).unwrap();
         let gpus = power.gpus.as_ref().unwrap();
         let metered = gpus.metered.as_ref().unwrap();
         // 60 · 200 + 60 · 200 J.
@@ -338,7 +338,7 @@ mod tests {
                 ..GpuSampleRow::default()
             });
         }
-        let gpus = Power::of(&JobFacts::of(&trace)).unwrap().gpus.unwrap();
+        let gpus = Power::of(&JobFacts::new(&trace)).unwrap().gpus.unwrap();
         let counted = gpus.counted.unwrap();
         // 1,100 + 50 after the reset + 1,000; both know 0 to 10 and 30 to 40 s: 2,100 against 100 W · 20 s.
         assert_eq!((counted.resets, (counted.energy_kwh * 3.6e6).round()), (1, 2_150.0));
@@ -356,7 +356,7 @@ mod tests {
             sample(&mut trace, ts, "0/1g.10gb:2", 200.0, Some(0.5), Some("a"));
             sample(&mut trace, ts, "1", 100.0, Some(0.5), Some("a"));
         }
-        let gpus = Power::of(&JobFacts::of(&trace)).unwrap().gpus.unwrap();
+        let gpus = Power::of(&JobFacts::new(&trace)).unwrap().gpus.unwrap();
         assert_eq!((gpus.instances_left_out, gpus.readings), (1, 4));
         // 200 W · 60 s of the board and 100 W · 60 s of GPU 1.
         assert!((gpus.metered.unwrap().energy.energy_kwh * 3.6e6 - 18_000.0).abs() < 1e-6);

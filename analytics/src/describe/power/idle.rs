@@ -22,9 +22,9 @@ const IDLE: f64 = 0.01;
 pub struct Idle {
     /// Readings with both power and utilisation.
     pub known_readings: u64,
-    /// Those over all readings with power.
+    /// Known readings over all readings with power.
     pub coverage: f64,
-    /// Idle ones over them.
+    /// Idle readings over the known ones.
     pub reading_share: f64,
     /// Power of an idle GPU, watts.
     pub idle_w: Option<stats::quantile::Summary>,
@@ -34,7 +34,7 @@ pub struct Idle {
     pub idle_kwh: f64,
     /// Energy drawn while working, kilowatt-hours.
     pub busy_kwh: f64,
-    /// That over the energy of all readings with a utilisation.
+    /// Idle energy over the energy of all readings with a utilisation.
     pub idle_energy_share: Option<f64>,
     /// GPU-hours idle.
     pub idle_gpu_hours: f64,
@@ -42,7 +42,7 @@ pub struct Idle {
     pub held_idle_kwh: Option<f64>,
 }
 
-/// What is gathered of idle GPUs.
+/// Running sums of idle GPUs.
 #[derive(Debug, Default)]
 pub(super) struct Idling {
     idle_w: Vec<f64>,

@@ -44,11 +44,11 @@ const SHOWN: usize = 15;
 /// Power and energy. Parts without data are `null`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Power {
-    /// Of GPUs.
+    /// Power of GPUs.
     pub gpus: Option<GpuPower>,
-    /// Of nodes.
+    /// Power of nodes.
     pub nodes: Option<NodePower>,
-    /// Of jobs, from accounting.
+    /// Energy of jobs, from accounting.
     pub reported: Option<ReportedEnergy>,
     /// Whether times are true dates.
     #[serde(skip)]
@@ -61,7 +61,7 @@ pub struct Power {
 /// Longest time that energy is told of, years: it is kept hour by hour, and no cluster lives longer.
 const LONGEST_YEARS: f64 = 50.0;
 
-/// Whether readings and jobs lie within a time that can be told hour by hour.
+/// Checks that readings and jobs lie within a time that can be told hour by hour.
 fn within_a_lifetime(facts: &JobFacts<'_>) -> Result<(), String> {
     let (of_gpus, of_nodes) = (&facts.trace.gpu_samples, &facts.trace.node_samples);
     let moments = of_gpus.ts.iter().chain(of_nodes.ts.iter()).flatten();
@@ -100,8 +100,8 @@ impl Topic for Power {
         } else {
             meter::devices(facts.trace, &meter::Options::default()).map_err(|error| error.to_string())?
         };
-        let (gpus, nodes) = (GpuPower::of(facts, &devices), NodePower::of(facts, &devices));
-        let reported = ReportedEnergy::of(facts);
+        let (gpus, nodes) = (GpuPower::new(facts, &devices), NodePower::new(facts, &devices));
+        let reported = ReportedEnergy::new(facts);
         if gpus.is_none() && nodes.is_none() && reported.is_none() {
             return Err("the source measures neither power nor energy".to_owned());
         }

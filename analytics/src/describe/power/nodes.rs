@@ -28,9 +28,9 @@ use crate::stats::ecdf::CurvePoint;
 /// One kind of sensor on nodes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SensorPower {
-    /// Its name; `null` where the source gives none.
+    /// Name of the sensor; `null` where the source gives none.
     pub sensor: Option<String>,
-    /// Whether the nodes of a chassis share it, so that it must not be summed over nodes.
+    /// Whether the nodes of a chassis share the sensor, so that it must not be summed over nodes.
     pub shared: bool,
     /// Nodes for which it stands in the total.
     pub main_of_nodes: u64,
@@ -49,7 +49,7 @@ pub struct SensorPower {
 pub struct NodePower {
     /// Nodes with any power reading.
     pub nodes: u64,
-    /// By sensor, in order of name.
+    /// Power by sensor, in order of name.
     pub sensors: Vec<SensorPower>,
     /// Nodes by their main sensor; `null` if none has one.
     pub total: Option<Metered>,
@@ -60,8 +60,8 @@ pub struct NodePower {
 }
 
 impl NodePower {
-    /// From the trace's node samples; `None` if none has power.
-    pub(super) fn of(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
+    /// Power of the trace's node samples; `None` if none has power.
+    pub(super) fn new(facts: &JobFacts<'_>, devices: &Devices) -> Option<Self> {
         let samples = &facts.trace.node_samples;
         let known = |ix: usize| samples.power_w.get(ix).is_some();
         let mut main: BTreeMap<Option<u32>, Option<usize>> = BTreeMap::new();
@@ -80,7 +80,7 @@ impl NodePower {
             let best = main.get(&node).copied().flatten();
             best.is_some() && best == sensor::rank(sensor.and_then(|code| samples.sensor.name(code)))
         };
-        let mut over = OverTime::of(
+        let mut over = OverTime::new(
             order
                 .iter()
                 .filter(|ix| known(**ix as usize) && is_main(meter(**ix)))
@@ -189,7 +189,7 @@ impl NodePower {
         section.with_table(table)
     }
 
-    /// How much it rests on.
+    /// Meters and time that the total rests on, in words.
     pub(super) fn covers(&self) -> String {
         let bridged = self.total.as_ref().map_or_else(String::new, |total| {
             covered(&total.energy, &format!("{} in the total", count(total.energy.meters)))
@@ -240,7 +240,7 @@ mod tests {
             }
         }
         let devices = crate::energy::meter::devices(&trace, &crate::energy::meter::Options::default()).unwrap();
-        let nodes = NodePower::of(&JobFacts::of(&trace), &devices).unwrap();
+        let nodes = NodePower::new(&JobFacts::new(&trace), &devices).unwrap();
         assert_eq!((nodes.nodes, nodes.nodes_without_main), (3, 1));
         let total = nodes.total.unwrap();
         // 700 W for 120 s are 84,000 J.

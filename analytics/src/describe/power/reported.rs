@@ -26,22 +26,22 @@ use crate::stats::sum::NeumaierSum;
 pub struct ReportedEnergy {
     /// Jobs with an energy.
     pub jobs: u64,
-    /// Those over all jobs.
+    /// Share of all jobs.
     pub job_coverage: f64,
-    /// Their GPU time over that of all jobs.
+    /// GPU time of these jobs over that of all jobs.
     pub gpu_time_coverage: Option<f64>,
     /// Jobs among them for which it is 0.
     pub zero_jobs: u64,
     /// Sum, kilowatt-hours.
     pub energy_kwh: f64,
-    /// By state, most first: state, jobs, kilowatt-hours.
+    /// Energy by state, most first: state, jobs, kilowatt-hours.
     pub by_state: Vec<(String, u64, f64)>,
-    /// By VC, most first; `null` for jobs without one.
+    /// Energy by VC, most first; `null` for jobs without one.
     pub by_vc: Vec<(Option<String>, u64, f64)>,
 }
 
 impl ReportedEnergy {
-    pub(super) fn of(facts: &JobFacts<'_>) -> Option<Self> {
+    pub(super) fn new(facts: &JobFacts<'_>) -> Option<Self> {
         let jobs = &facts.trace.jobs;
         let mut by_state: BTreeMap<JobState, (u64, NeumaierSum)> = BTreeMap::new();
         let mut by_vc: BTreeMap<Option<&str>, (u64, NeumaierSum)> = BTreeMap::new();
@@ -132,13 +132,13 @@ mod tests {
                 ..JobRow::default()
             });
         }
-        let reported = Power::of(&JobFacts::of(&trace)).unwrap().reported.unwrap();
+        let reported = Power::of(&JobFacts::new(&trace)).unwrap().reported.unwrap();
         assert_eq!((reported.jobs, reported.job_coverage, reported.gpu_time_coverage), (3, 0.75, Some(0.75)));
         assert_eq!((reported.zero_jobs, reported.energy_kwh), (1, 3.0));
         assert_eq!(reported.by_state, [("failed".to_owned(), 1, 2.0), ("completed".to_owned(), 2, 1.0)]);
 
         let mut trace = Trace::default();
         trace.jobs.push(JobRow { job_key: Some("a".into()), reported_energy_j: Some(0.0), ..JobRow::default() });
-        assert!(Power::of(&JobFacts::of(&trace)).is_err());
+        assert!(Power::of(&JobFacts::new(&trace)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What the utilisation of whole jobs says: GPU time held, and GPU time in which a kernel ran.
+//! Utilisation of whole jobs: GPU time held, and GPU time in which a kernel ran.
 //!
 //! A job's utilisation is the source's own figure, else the mean of the readings of its GPUs, taken to hold for its whole
 //! run. Jobs without either are left out, and the coverage says how much GPU time that is.
@@ -16,6 +16,8 @@ use super::LOW;
 use crate::describe::status::words;
 use crate::describe::summary::int;
 use crate::describe::topic::{hours, share};
+use crate::facts::job::JobUtilisation;
+use crate::facts::samples::{Holder, HolderSource, Readings};
 use crate::facts::{JobFacts, SizeClass};
 use crate::report::format::{compact, count, counted, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section};
@@ -39,7 +41,7 @@ pub struct GroupPaid<K> {
     pub util: Option<f64>,
 }
 
-/// What the utilisation of whole jobs says.
+/// Utilisation of whole jobs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JobsUse {
     /// GPU jobs whose utilisation is the source's own figure.
@@ -48,7 +50,7 @@ pub struct JobsUse {
     pub sampled_jobs: u64,
     /// GPU-hours of those jobs.
     pub gpu_hours: f64,
-    /// Of them, GPU-hours of jobs whose utilisation is the mean of their readings.
+    /// GPU-hours of jobs whose utilisation is the mean of their readings.
     pub sampled_gpu_hours: f64,
     /// GPU-hours over the GPU-hours of all jobs.
     pub gpu_time_coverage: Option<f64>,
@@ -63,9 +65,9 @@ pub struct JobsUse {
     pub low_gpu_time_share: f64,
     /// Share of the GPU time in jobs of at most so much.
     pub curve: Vec<CurvePoint>,
-    /// By size.
+    /// Utilisation by size.
     pub by_size: Vec<GroupPaid<SizeClass>>,
-    /// By state.
+    /// Utilisation by state.
     pub by_state: Vec<GroupPaid<JobState>>,
 }
 
@@ -95,8 +97,33 @@ impl Paid {
     }
 }
 
+/// Computes the GPU utilisation of each job: the source's figure, else the mean of its readings.
+///
+/// Of some of the jobs alone, readings count only where they name their job: a placement does not
+/// show who shared the GPU. O(jobs + readings).
+pub(super) fn utilisation(facts: &JobFacts<'_>, readings: Option<&Readings<'_>>) -> Vec<Option<JobUtilisation>> {
+    let mut sampled = vec![(NeumaierSum::new(), 0u64); facts.len()];
+    let is_complete = facts.trace.selected.is_none();
+    let readings = readings.filter(|readings| is_complete || readings.source == HolderSource::Samples);
+    for reading in readings.iter().flat_map(|readings| readings.all()) {
+        let Holder::Job(job) = reading.holder else { continue };
+        let util = reading.value(&facts.trace.gpu_samples.util_ratio);
+        if let (Some(util), Some((sum, known))) = (util, sampled.get_mut(job)) {
+            sum.add(util);
+            *known += 1;
+        }
+    }
+    let reported = &facts.trace.jobs.reported_gpu_util_ratio;
+    let of_job = |(job, (sum, known)): (usize, &(NeumaierSum, u64))| {
+        let reported = reported.get(job);
+        let ratio = reported.or_else(|| share(sum.value(), *known as f64))?;
+        Some(JobUtilisation { ratio, is_sampled: reported.is_none() })
+    };
+    sampled.iter().enumerate().map(of_job).collect()
+}
+
 impl JobsUse {
-    pub(super) fn of(facts: &JobFacts<'_>, sampled: &[(NeumaierSum, u64)]) -> Option<Self> {
+    pub(super) fn new(facts: &JobFacts<'_>, utilisation: &[Option<JobUtilisation>]) -> Option<Self> {
         let mut total = Paid::default();
         let (mut reported_jobs, mut sampled_jobs, mut sampled_gpu_s) = (0, 0, NeumaierSum::new());
         let mut by_size: BTreeMap<SizeClass, Paid> = BTreeMap::new();
@@ -104,17 +131,17 @@ impl JobsUse {
         let (mut utils, mut weights) = (Vec::new(), Vec::new());
         for job in 0..facts.len() {
             let Some(gpu_s) = facts.gpu_s(job).filter(|gpu_s| *gpu_s > 0.0) else { continue };
-            let reported = facts.trace.jobs.reported_gpu_util_ratio.get(job);
-            let of_samples = sampled.get(job).and_then(|(sum, known)| share(sum.value(), *known as f64));
-            let Some(util) = reported.or(of_samples) else { continue };
-            reported_jobs += u64::from(reported.is_some());
-            if reported.is_none() {
+            let Some(JobUtilisation { ratio: util, is_sampled }) = utilisation.get(job).copied().flatten() else {
+                continue;
+            };
+            reported_jobs += u64::from(!is_sampled);
+            if is_sampled {
                 sampled_jobs += 1;
                 sampled_gpu_s.add(gpu_s);
             }
             total.add(gpu_s, util);
             if let Some(gpus) = facts.gpus(job) {
-                by_size.entry(SizeClass::of(gpus)).or_default().add(gpu_s, util);
+                by_size.entry(SizeClass::new(gpus)).or_default().add(gpu_s, util);
             }
             by_state.entry(facts.state(job)).or_default().add(gpu_s, util);
             utils.push(util);
@@ -241,7 +268,7 @@ mod tests {
         job(&mut trace, "b", 1.0, 7_200.0, Some(0.2), "failed");
         // Unknown utilisation is not zero: 4 of 8 GPU-hours are covered.
         job(&mut trace, "c", 4.0, 3_600.0, None, "completed");
-        let usage = Usage::of(&JobFacts::of(&trace)).unwrap();
+        let usage = Usage::of(&JobFacts::new(&trace)).unwrap();
         let jobs = usage.jobs.as_ref().unwrap();
         assert_eq!((jobs.gpu_hours, jobs.gpu_time_coverage), (4.0, Some(0.5)));
         // 3,600 s · (2 · 0.5) + 7,200 s · 0.2 = 5,040 GPU-seconds.

@@ -16,7 +16,7 @@ use crate::schema::{GpuSampleTable, Numbers};
 use crate::stats;
 use crate::stats::ecdf::{CurvePoint, Ecdf};
 
-/// What a meter of a GPU measures.
+/// Quantity that a meter of a GPU measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
@@ -50,7 +50,7 @@ impl Metric {
         }
     }
 
-    /// Its column; memory in use has two.
+    /// Column of the metric; memory in use has two.
     fn column(self, samples: &GpuSampleTable) -> &Numbers<f64> {
         match self {
             Self::GpuUtil => &samples.util_ratio,
@@ -70,7 +70,7 @@ pub struct MetricUse {
     pub metric: Metric,
     /// Readings with a value over all readings.
     pub coverage: f64,
-    /// Its distribution, 0 to 1, each reading of equal weight.
+    /// Distribution of the metric, 0 to 1, each reading of equal weight.
     pub ratio: stats::quantile::Summary,
     /// Share of the known readings below 5 %.
     pub low_share: f64,
@@ -79,7 +79,7 @@ pub struct MetricUse {
 }
 
 impl MetricUse {
-    pub(super) fn of(metric: Metric, samples: &GpuSampleTable, readings: &Readings<'_>, total: u64) -> Option<Self> {
+    pub(super) fn new(metric: Metric, samples: &GpuSampleTable, readings: &Readings<'_>, total: u64) -> Option<Self> {
         let column = metric.column(samples);
         if column.is_all_unknown() {
             return None;

@@ -28,10 +28,10 @@ pub use readings::{GroupUse, HeldUse, Paired, ReadingsUse};
 
 use super::topic::{Topic, TopicResult};
 use crate::facts::JobFacts;
+use crate::facts::job::JobUtilisation;
 use crate::facts::samples::Readings;
 use crate::report::Section;
 use crate::report::format::{compact, counted, percent};
-use crate::stats::sum::NeumaierSum;
 
 /// A GPU below this utilisation is called nearly idle.
 const LOW: f64 = 0.05;
@@ -39,11 +39,11 @@ const LOW: f64 = 0.05;
 /// Allocation against utilisation. Parts without data are `null`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Usage {
-    /// From readings of GPUs.
+    /// Use from readings of GPUs.
     pub gpus: Option<ReadingsUse>,
-    /// From the utilisation of whole jobs.
+    /// Use from the utilisation of whole jobs.
     pub jobs: Option<JobsUse>,
-    /// From readings of nodes.
+    /// Use from readings of nodes.
     pub nodes: Option<NodesUse>,
 }
 
@@ -54,11 +54,10 @@ impl Topic for Usage {
     const NEEDS_ALL_JOBS: bool = true;
 
     fn of(facts: &JobFacts<'_>) -> TopicResult<Self> {
-        let readings = Readings::of(facts);
-        let mut of_job = vec![(NeumaierSum::new(), 0u64); facts.len()];
-        let gpus = readings.as_ref().and_then(|readings| ReadingsUse::of(facts, readings, &mut of_job));
-        let jobs = JobsUse::of(facts, &of_job);
-        let nodes = NodesUse::of(facts);
+        let readings = Readings::new(facts);
+        let gpus = readings.as_ref().and_then(|readings| ReadingsUse::new(facts, readings));
+        let jobs = JobsUse::new(facts, facts.utilisation.get_or_init(|| jobs::utilisation(facts, readings.as_ref())));
+        let nodes = NodesUse::new(facts);
         if gpus.is_none() && jobs.is_none() && nodes.is_none() {
             return Err("the source holds neither utilisation readings nor a utilisation for jobs".to_owned());
         }
@@ -90,6 +89,11 @@ impl Topic for Usage {
         }
         section.with_coverage(coverage.join(" "))
     }
+}
+
+/// Returns the GPU utilisation of each job, `None` if unknown; computed once for all topics.
+pub(super) fn utilisation<'f>(facts: &'f JobFacts<'_>) -> &'f [Option<JobUtilisation>] {
+    facts.utilisation.get_or_init(|| jobs::utilisation(facts, Readings::new(facts).as_ref()))
 }
 
 impl Usage {
@@ -143,6 +147,6 @@ mod tests {
     fn power_alone_is_no_utilisation() {
         let mut trace = Trace::default();
         trace.gpu_samples.push(GpuSampleRow { ts: Some(0), power_w: Some(60.0), ..GpuSampleRow::default() });
-        assert!(Usage::of(&JobFacts::of(&trace)).is_err());
+        assert!(Usage::of(&JobFacts::new(&trace)).is_err());
     }
 }

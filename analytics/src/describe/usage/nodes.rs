@@ -1,4 +1,4 @@
-//! What readings of nodes say: processors and memory in use.
+//! Readings of nodes: processors and memory in use.
 //!
 //! Rows of one node and moment are one reading. Memory in use over memory there is needs the node in the inventory.
 //!
@@ -34,7 +34,7 @@ pub struct NodesUse {
 }
 
 impl NodesUse {
-    pub(super) fn of(facts: &JobFacts<'_>) -> Option<Self> {
+    pub(super) fn new(facts: &JobFacts<'_>) -> Option<Self> {
         let samples = &facts.trace.node_samples;
         if samples.cpu_util_ratio.is_all_unknown() && samples.mem_used_bytes.is_all_unknown() {
             return None;
@@ -126,7 +126,7 @@ mod tests {
                 ..NodeSampleRow::default()
             });
         }
-        let nodes = Usage::of(&JobFacts::of(&trace)).unwrap().nodes.unwrap();
+        let nodes = Usage::of(&JobFacts::new(&trace)).unwrap().nodes.unwrap();
         assert_eq!((nodes.readings, nodes.nodes), (2, 2));
         let ratio = nodes.mem_used_ratio.unwrap();
         assert_eq!((ratio.count, ratio.mean, nodes.mem_used_bytes.unwrap().mean), (1, 0.25, 16.0));

@@ -1,4 +1,4 @@
-//! What readings of GPUs say: every metric, and utilisation by who held the GPU.
+//! Readings of GPUs: every metric, and utilisation by who held the GPU.
 //!
 //! A reading is one GPU at one moment; all weigh the same. By size and by state only readings count whose job is a row
 //! of the jobs table. Not here: GPU time, see [`super::jobs`].
@@ -72,24 +72,24 @@ pub struct Paired {
     pub mean_sm_active: f64,
 }
 
-/// What readings of GPUs say.
+/// Readings of GPUs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReadingsUse {
     /// Readings: one GPU at one moment.
     pub readings: u64,
     /// GPUs, or instances of GPUs that are cut into several.
     pub gpus: u64,
-    /// By metric; a metric the source lacks is left out.
+    /// Use by metric; a metric the source lacks is left out.
     pub metrics: Vec<MetricUse>,
     /// GPU utilisation beside SMs active; `null` if no reading has both.
     pub paired: Option<Paired>,
-    /// How it was found which job held a GPU.
+    /// Source of which job held a GPU.
     pub holders: HolderSource,
-    /// By whether a job held the GPU.
+    /// Use by whether a job held the GPU.
     pub by_holder: Vec<HeldUse>,
-    /// By size of the job that held the GPU.
+    /// Use by size of the job that held the GPU.
     pub by_size: Vec<GroupUse<SizeClass>>,
-    /// By the state that job ended in.
+    /// Use by the state that the job ended in.
     pub by_state: Vec<GroupUse<JobState>>,
 }
 
@@ -135,13 +135,13 @@ impl Gathered {
 }
 
 impl ReadingsUse {
-    /// Goes over the readings; adds to `of_job` each job's sum and count of GPU utilisation.
-    pub(super) fn of(facts: &JobFacts<'_>, readings: &Readings<'_>, of_job: &mut [(NeumaierSum, u64)]) -> Option<Self> {
+    /// Computes the statistics from the readings.
+    pub(super) fn new(facts: &JobFacts<'_>, readings: &Readings<'_>) -> Option<Self> {
         let samples = &facts.trace.gpu_samples;
         let total = readings.all().count() as u64;
         // One metric at a time, so that no more than one is held twice.
         let metrics: Vec<MetricUse> =
-            Metric::ALL.into_iter().filter_map(|metric| MetricUse::of(metric, samples, readings, total)).collect();
+            Metric::ALL.into_iter().filter_map(|metric| MetricUse::new(metric, samples, readings, total)).collect();
         if metrics.is_empty() {
             return None;
         }
@@ -169,13 +169,9 @@ impl ReadingsUse {
                 *seen = true;
             }
             if let Some(gpus) = facts.gpus(job) {
-                by_size.entry(SizeClass::of(gpus)).or_default().add(util, sm);
+                by_size.entry(SizeClass::new(gpus)).or_default().add(util, sm);
             }
             by_state.entry(facts.state(job)).or_default().add(util, sm);
-            if let (Some(util), Some((sum, known))) = (util, of_job.get_mut(job)) {
-                sum.add(util);
-                *known += 1;
-            }
         }
         let jobs = |keep: &dyn Fn(usize) -> bool| {
             sampled.iter().enumerate().filter(|(job, sampled)| **sampled && keep(*job)).count() as u64
@@ -205,7 +201,7 @@ impl ReadingsUse {
             by_size: by_size
                 .into_iter()
                 .map(|(size, gathered)| {
-                    gathered.finish(size, jobs(&|job| facts.gpus(job).map(SizeClass::of) == Some(size)))
+                    gathered.finish(size, jobs(&|job| facts.gpus(job).map(SizeClass::new) == Some(size)))
                 })
                 .collect(),
             by_state: by_state
@@ -374,7 +370,7 @@ mod tests {
         sample(&mut trace, 1, Some(0.01), None, Some("a"));
         sample(&mut trace, 2, Some(0.0), None, None);
         sample(&mut trace, 3, None, Some(0.04), None);
-        let usage = Usage::of(&JobFacts::of(&trace)).unwrap();
+        let usage = Usage::of(&JobFacts::new(&trace)).unwrap();
         let gpus = usage.gpus.as_ref().unwrap();
         assert_eq!((gpus.readings, gpus.gpus, gpus.holders), (4, 1, HolderSource::Samples));
         // Only the first reading has both.

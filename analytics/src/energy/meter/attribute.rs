@@ -31,17 +31,17 @@ use crate::energy::model::{PowerModels, isotonic};
 use crate::stats::sum::NeumaierSum;
 use crate::time::HOUR_S;
 
-/// What a fit goes through: three numbers a point.
+/// Points of a fit, three numbers each.
 type Points = Vec<(f64, f64, f64)>;
 
-/// What there is to attribute.
+/// Measured energy, to be attributed.
 #[derive(Debug)]
 pub(super) struct Measured<'a> {
     pub(super) trace: Option<&'a Trace>,
     pub(super) claims: &'a Claims,
     pub(super) models: &'a PowerModels,
     pub(super) sink: Sink,
-    /// By number.
+    /// Nodes by number.
     pub(super) nodes: Vec<NodeFacts>,
     /// Overhead of a node, watts, by the user.
     pub(super) overhead_w: Option<f64>,
@@ -65,7 +65,8 @@ struct JobSum {
     read_s: NeumaierSum,
 }
 
-/// How a claim divides: by job its part of the energy above idle and of the time; parts of time add up to `held`.
+/// Division of a claim: by job its part of the energy above idle and of the time; parts of time add
+/// up to `held`.
 struct Division {
     jobs: Vec<(u32, f64, f64)>,
     held: f64,
@@ -100,15 +101,15 @@ fn times(joules: Joules, part: f64) -> Joules {
     joules.map(|j| j * part)
 }
 
-/// What one claim on devices adds up to in an hour.
+/// Energy of one claim on devices in an hour.
 struct Cell {
     hour: i64,
     claim: Claim,
     basis: Basis,
     bundle: Bundle,
-    /// What of it the nodes needed beside their GPUs, taken out of the bundle.
+    /// Overhead of the nodes beside their GPUs, taken out of the bundle.
     overhead: Joules,
-    /// Whether the rest is of whole nodes.
+    /// Whether the bundle is of whole nodes.
     is_node: bool,
 }
 
@@ -262,35 +263,35 @@ fn most_above(models: &PowerModels) -> Option<f64> {
     models.models.iter().try_fold(0.0_f64, |most, model| Some(most.max(model.most_w? - model.idle.least_w)))
 }
 
-/// Who held the GPUs in `sink` while they drew what readings tell.
+/// Sums readings by who held the GPUs in `sink`.
 pub(super) fn holders(claims: &Claims, models: &PowerModels, sink: &Sink) -> Holders {
     let cells = sink.sorted();
     let of_cells = cells.iter().map(|((hour, claim, _), bundle)| (*hour, *claim, bundle));
     let (pools, most_above) = (pool_sums(of_cells), most_above(models));
-    let mut found = Holders::default();
+    let mut result = Holders::default();
     for ((hour, claim, basis), bundle) in &cells {
         if *basis == Basis::Model {
             continue;
         }
         let (work_j, idle_j) = (bundle.active[0] + bundle.either[0], bundle.idle[0]);
         if *claim == Claim::Unknown {
-            found.unknown.add(work_j + idle_j, bundle.s);
+            result.unknown.add(work_j + idle_j, bundle.s);
             continue;
         }
         let division = divide(claims, *claim, *hour, &pools, most_above);
         let mut left = 1.0 - division.strange;
         for (who, above, time) in &division.jobs {
             let row = claims.whos.get(*who as usize).and_then(|who| who.row);
-            let part = row.map_or(&mut found.unlisted, |row| found.jobs.entry(row).or_default());
+            let part = row.map_or(&mut result.unlisted, |row| result.jobs.entry(row).or_default());
             part.add(work_j * above + idle_j * time, bundle.s * time);
             left -= above;
         }
-        found.unknown.add(work_j * division.strange, 0.0);
+        result.unknown.add(work_j * division.strange, 0.0);
         // What nobody holds has no work; the rest of the sum of parts is rounding.
         let left = if division.jobs.is_empty() { left } else { 0.0 };
-        found.nobody.add(work_j * left + idle_j * (1.0 - division.held), bundle.s * (1.0 - division.held));
+        result.nobody.add(work_j * left + idle_j * (1.0 - division.held), bundle.s * (1.0 - division.held));
     }
-    found
+    result
 }
 
 fn divide(
@@ -343,7 +344,7 @@ fn owners(measured: &Measured<'_>, whos: &BTreeSet<u32>) -> (Vec<Owner>, HashMap
     (owners, owner_of)
 }
 
-/// What meters say in all.
+/// Totals of the meters.
 struct Meters {
     /// Joules that they read, and that a model fills.
     whole: Option<(f64, f64)>,
@@ -525,7 +526,7 @@ impl Overhead {
     }
 }
 
-/// What is expected of a node's overhead, if anything.
+/// Expected overhead of a node, if any.
 fn expected(measured: &Measured<'_>, facts: &NodeFacts, fits: &BTreeMap<(u32, u32), Overhead>) -> Option<Overhead> {
     let (model, gpus) = facts.shared.unwrap_or((facts.model, facts.gpus));
     let idle_w = measured.models.models.get(model as usize).and_then(|model| model.idle.value());

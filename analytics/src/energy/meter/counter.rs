@@ -1,4 +1,4 @@
-//! What an energy counter did between two readings.
+//! Steps of an energy counter between two readings.
 //!
 //! A counter rises. Where it falls, it either ran over its last bit (a wrap) or began again (a reset: reboot, driver reload).
 //! A fall is a wrap if the counter was so near to a known modulus that it could have reached it in the time, else a reset if
@@ -17,21 +17,22 @@ use crate::energy::model::GPU_MOST_W;
 /// Times the highest power that a device may seem to draw before a reading is in doubt.
 pub(in crate::energy) const SLACK: f64 = 2.0;
 
-/// Where counters of known make begin again, joules: 2^32 µJ; 2^32 units of 2^-16 and of 2^-14 J (RAPL); 2^32 mJ.
+/// Moduli of counters of known make, joules: 2^32 µJ; 2^32 units of 2^-16 and of 2^-14 J (RAPL);
+/// 2^32 mJ.
 pub const WRAPS_J: [f64; 4] = [4_294.967_296, 65_536.0, 262_144.0, 4_294_967.296];
-/// Where registers of kWh with so many digits begin again, joules: 1,000 kWh to 10^9 kWh.
+/// Moduli of registers of kWh with so many digits, joules: 1,000 kWh to 10^9 kWh.
 pub const REGISTER_WRAPS_J: [f64; 7] = [3.6e9, 3.6e10, 3.6e11, 3.6e12, 3.6e13, 3.6e14, 3.6e15];
 
-/// What happened from one reading to the next.
+/// Step of a counter from one reading to the next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// It rose by so many joules.
+    /// A rise, joules.
     Rise(f64),
-    /// It passed its modulus and rose by so many joules in all.
+    /// A pass of the modulus, with the whole rise, joules.
     Wrap(f64),
-    /// It began again and counted so many joules since.
+    /// A restart, with the joules counted since.
     Reset(f64),
-    /// No device can have done that.
+    /// A step that no device can have made.
     Doubt,
 }
 
@@ -50,7 +51,8 @@ pub(super) fn judge(before: f64, after: f64, dt_s: f64, most_w: f64, count_j: f6
     }
 }
 
-/// What a GPU's counter rose by in `dt_s` seconds, joules; `None` where it began again, or no GPU can have done that.
+/// Rise of a GPU's counter in `dt_s` seconds, joules; `None` where it began again, or no GPU can
+/// have made that step.
 pub fn counter_rise(before: f64, after: f64, dt_s: f64) -> Option<f64> {
     match judge(before, after, dt_s, GPU_MOST_W, 0.0, &WRAPS_J) {
         Step::Rise(joules) | Step::Wrap(joules) => Some(joules),

@@ -1,5 +1,5 @@
-//! What readings add up to by kind of device: the part of a [ledger](super::measure) that rests on readings, for those who describe
-//! readings and model nothing.
+//! Sums of readings by kind of device: the part of a [ledger](super::measure) that rests on
+//! readings, for those who describe readings and model nothing.
 //!
 //! Window, gaps, counters and bounds are the ledger's own, as it is the same measurement: energy by counter, by power readings and
 //! over short gaps is summed, and what a model fills is kept apart.
@@ -15,11 +15,11 @@ use crate::stats::sum::NeumaierSum;
 /// Energy and time of devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Drawn {
-    /// By energy counters, joules.
+    /// Energy from energy counters, joules.
     pub counter_j: f64,
-    /// By all readings, joules: counters, power, and short gaps between readings bridged.
+    /// Energy from all readings, joules: counters, power, and short gaps between readings bridged.
     pub read_j: f64,
-    /// What a model fills, joules.
+    /// Energy that a model fills in, joules.
     pub modelled_j: f64,
     /// Device time that readings tell, seconds.
     pub read_s: f64,
@@ -47,13 +47,13 @@ impl Drawn {
         Self { counter_j, read_j, modelled_j, read_s, span_s }
     }
 
-    /// Of the devices in a sink.
+    /// Energy of the devices in a sink.
     pub(super) fn of_sink(sink: &Sink) -> Self {
         let parts = sink.sorted();
         Self::of(parts.iter().map(|((.., basis), bundle)| (*basis, bundle.energy_j(), bundle.s)))
     }
 
-    /// Of nodes by their own meters.
+    /// Energy of nodes by their own meters.
     pub(super) fn of_meters(fleet: &Fleet) -> Self {
         let hours = fleet.facts.iter().filter_map(|facts| facts.meter.as_ref()).flatten();
         Self::of(hours.map(|((_, basis), [joules, _, _, s])| (*basis, *joules, *s)))
@@ -82,7 +82,7 @@ impl EnergyPart {
     }
 }
 
-/// Who held GPUs while they drew what readings tell.
+/// Energy of GPU readings by who held the GPU.
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
     /// Jobs of the table, by row.
@@ -91,20 +91,20 @@ pub struct Holders {
     pub unlisted: EnergyPart,
     /// No job.
     pub nobody: EnergyPart,
-    /// Not known.
+    /// Unknown holder.
     pub unknown: EnergyPart,
 }
 
-/// What the readings of a trace add up to.
+/// Sums of the readings of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
     /// GPUs with readings.
     pub gpus: Drawn,
-    /// Who held them.
+    /// Energy of the GPUs by holder.
     pub holders: Holders,
     /// Nodes with a meter of their own.
     pub nodes: Drawn,
-    /// What happened to the readings.
+    /// Counts of the readings.
     pub counts: Readings,
 }
 

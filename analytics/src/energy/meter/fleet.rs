@@ -22,13 +22,14 @@ use crate::report::format::{compact, count};
 use crate::schema::Table as _;
 use crate::time::DAY_MS;
 
-/// What nodes without readings draw alike in: a meter of their number, the place of their model, bits of idle watts, and claims on their GPUs.
+/// Key of nodes without readings that draw alike: the node's number if it has a meter, the place of
+/// its model, bits of idle watts, and claims on its GPUs.
 type Likeness = (Option<u32>, u32, Option<u64>, Vec<u32>);
 
-/// Without readings all energy is modelled by the hour, over at most so long unless a window is asked for.
+/// Longest time modelled by the hour without readings, unless a window is given.
 const MOST_UNREAD_MS: i64 = 731 * DAY_MS;
 
-/// What a node's meter reads in an hour, by basis: joules, at least, at most, seconds.
+/// Readings of a node's meter by hour and basis: joules, lower bound, upper bound, seconds.
 pub(in crate::energy) type MeterHours = BTreeMap<(i64, Basis), [f64; 4]>;
 
 /// A node as far as overhead is concerned.
@@ -40,9 +41,10 @@ pub(in crate::energy) struct NodeFacts {
     pub(in crate::energy) gpus: u32,
     /// Idle power by the inventory, watts.
     pub(in crate::energy) idle_w: Option<f64>,
-    /// What its meter reads.
+    /// Readings of the node's meter.
     pub(in crate::energy) meter: Option<MeterHours>,
-    /// Where that is divided among its jobs as a device's energy is, the place of its GPUs' model and how many GPUs it has.
+    /// Place of the GPUs' model and number of GPUs, where the meter's energy is divided among the
+    /// node's jobs as a device's is.
     pub(in crate::energy) shared: Option<(u32, u32)>,
 }
 
@@ -56,21 +58,21 @@ pub(in crate::energy) struct Fleet {
     meters: Vec<(u32, NodeMeter)>,
     /// Nodes whose meter their jobs share.
     shared: HashMap<u32, NodeHeld>,
-    /// Where registers of meters begin again, joules.
+    /// Moduli of the meters' registers, joules.
     wraps: Vec<f64>,
-    /// What the user asks for, else everything.
+    /// Window that the user names, else all time.
     pub(in crate::energy) clip: (i64, i64),
     window: (Option<i64>, Option<i64>),
     period_ms: Option<i64>,
     overhead: bool,
-    pub(super) notes: Vec<String>,
-    /// What sets figures of nodes.
+    pub(in crate::energy) notes: Vec<String>,
+    /// Constants that set figures of nodes.
     pub(super) constants: Vec<Constant>,
 }
 
 impl Fleet {
     /// Reads the meters of nodes.
-    pub(in crate::energy) fn of(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
+    pub(in crate::energy) fn new(trace: Option<&Trace>, options: &Options, counts: &mut Readings) -> Self {
         let mut fleet = Self {
             clip: options.window(),
             window: (options.from_ms, options.to_ms),
@@ -93,13 +95,14 @@ impl Fleet {
         fleet
     }
 
-    /// How GPUs are measured; model and holding differ by GPU.
+    /// Measuring options of a GPU, without its model and holding.
     pub(in crate::energy) fn gpu_setting<'w>(&self, wraps: &'w [f64]) -> Setting<'w> {
         Setting {
             model: None,
             meter_w: None,
             count_j: 0.0,
             holding: None,
+            named: None,
             wraps,
             window: self.clip,
             period_ms: self.period_ms,
@@ -147,13 +150,14 @@ impl Fleet {
         }
     }
 
-    /// From when to when a node is audited.
+    /// Audited time of a node.
     pub(in crate::energy) fn span(&self, number: u32) -> (i64, i64) {
         let read = self.spans.get(number as usize).copied().flatten().unwrap_or((0, 0));
         (self.window.0.unwrap_or(read.0), self.window.1.unwrap_or(read.1))
     }
 
-    /// From when to when anything is audited, with GPU readings of `more`; without readings, what the jobs span.
+    /// Audited time of all nodes, with GPU readings of `more`; without readings, the span of the
+    /// jobs.
     pub(in crate::energy) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
         let spans = self.spans.iter().flatten().copied().chain(more);
         let all = spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
@@ -161,15 +165,15 @@ impl Fleet {
         (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
     }
 
-    /// What the jobs span, of which the newest [`MOST_UNREAD_MS`] unless a window is asked for.
+    /// Span of the jobs, cut to the newest [`MOST_UNREAD_MS`] unless a window is given.
     fn of_jobs(&self, trace: &Trace) -> Option<(i64, i64)> {
-        let (from, to) = JobFacts::of(trace).window?;
+        let (from, to) = JobFacts::new(trace).window?;
         Some((if self.window == (None, None) { from.max(to.saturating_sub(MOST_UNREAD_MS)) } else { from }, to))
     }
 
-    /// That jobs span more than is audited where there are no readings, a sentence.
+    /// Sentence saying that jobs span more than is audited where there are no readings.
     pub(super) fn told_of_jobs(&self, trace: &Trace) -> Option<String> {
-        let (from, to) = JobFacts::of(trace).window?;
+        let (from, to) = JobFacts::new(trace).window?;
         let (begin, _) = self.of_jobs(trace).filter(|(begin, _)| *begin > from && self.record().is_none())?;
         let days = |ms: i64| count((ms / DAY_MS).unsigned_abs());
         Some(format!(

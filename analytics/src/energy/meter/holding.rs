@@ -1,9 +1,10 @@
-//! Which job held which device when, and which jobs share devices of a pool nobody knows which.
+//! Which job held which device at what time, and which jobs share devices of a pool.
 //!
 //! Finest first:
-//! - **Samples** name their job: then nothing else counts for the devices that have samples, and a sample without a job is of a
-//!   device that nobody holds. Devices without samples are held as placements tell; where every job is placed, the others are
-//!   nobody's, else it is unknown who holds them.
+//! - **Samples** name their job: then nothing else counts for the devices that have samples, and a
+//!   sample without a job is of a device that nobody holds. Where no samples are near, and for
+//!   devices without samples, placements tell; where every job is placed, the others are nobody's,
+//!   else it is unknown who holds them. A name reaches into a gap no further than its jobs run.
 //! - **Device**: a placement names node and GPUs.
 //! - **Node**: a placement names the node alone. Its jobs share the node's GPUs that no placement names, by GPU time.
 //! - **VC**: a job has no placement, but a VC that nodes belong to. Likewise among the nodes of the VC.
@@ -28,17 +29,17 @@ use crate::schema::Table as _;
 use crate::schema::device::board;
 use crate::time::HOUR_MS;
 
-/// Who held a device when.
+/// Holders of a device over time.
 #[derive(Debug, Clone)]
 pub(in crate::energy) struct Holding {
-    /// From when who held it, in order of time.
+    /// Moments and the claims that begin there, in order of time.
     steps: Vec<(i64, Claim)>,
     /// Before the first step, and wherever a step says nobody.
     base: Claim,
 }
 
 impl Holding {
-    /// Who holds the device at `ts`, and until when.
+    /// Holder of the device at `ts`, and the moment until which it holds.
     #[inline]
     pub(in crate::energy) fn at(&self, ts: i64) -> (Claim, i64) {
         if self.steps.is_empty() {
@@ -54,22 +55,24 @@ impl Holding {
 /// A job that energy goes to.
 #[derive(Debug, Clone)]
 pub(in crate::energy) struct Who {
-    /// Its key.
+    /// Key of the job.
     pub(in crate::energy) key: String,
-    /// Its row, if it is listed.
+    /// Row in the jobs table, if listed.
     pub(in crate::energy) row: Option<usize>,
     /// Part of a GPU that it has, if it has less than one.
     part: f64,
+    /// Starts and ends of its runs, ms; empty if samples do not name jobs.
+    runs: Vec<(i64, i64)>,
 }
 
 /// A whole node that jobs hold.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::energy) struct NodeHeld {
-    /// Where [`Claims::held`] finds by whom.
+    /// Index of the node's holding, for [`Claims::held`].
     pub(in crate::energy) holding: u32,
     /// GPUs it has.
     pub(in crate::energy) gpus: f64,
-    /// Whether the inventory says so.
+    /// Whether the GPUs are from the inventory.
     pub(in crate::energy) is_listed: bool,
 }
 
@@ -85,6 +88,8 @@ pub(in crate::energy) struct Claims {
     /// Jobs that hold one device together, each with its part of the device.
     pub(in crate::energy) sets: Vec<Vec<(u32, f64)>>,
     set_ids: HashMap<Vec<(u32, u64)>, u32>,
+    /// Jobs of a named set of several that run, over time; by set and whether outside of all samples.
+    reaches: HashMap<(u32, bool), Holding>,
     /// Jobs that share devices, by beginning of the hour.
     pub(in crate::energy) pools: Vec<BTreeMap<i64, Shares>>,
     holdings: Vec<Holding>,
@@ -92,7 +97,7 @@ pub(in crate::energy) struct Claims {
     nodes: HashMap<String, u32>,
     vcs: HashMap<String, u32>,
     node_vcs: HashMap<String, String>,
-    /// Of devices that nothing else is known of.
+    /// Index of the holding of devices that nothing else is known of.
     default: u32,
     /// Whether samples name their jobs.
     pub(in crate::energy) labelled: bool,
@@ -100,15 +105,15 @@ pub(in crate::energy) struct Claims {
     pub(in crate::energy) unplaced: (u64, u64),
 }
 
-/// When an attempt ran: job, number of the attempt, start, end, GPUs.
+/// Run of an attempt: job, number of the attempt, start, end, GPUs.
 type Run = (usize, Option<i64>, i64, i64, Option<f64>);
 /// A job takes a GPU (true) or leaves it: when, which, part of the GPU.
 type Event = (i64, bool, u32, f64);
 
 impl Claims {
     /// Reads jobs and placements within `span` (ms). `labelled`: samples name their jobs.
-    pub(in crate::energy) fn of(trace: &Trace, span: (i64, i64), labelled: bool) -> Self {
-        let facts = JobFacts::of(trace);
+    pub(in crate::energy) fn new(trace: &Trace, span: (i64, i64), labelled: bool) -> Self {
+        let facts = JobFacts::new(trace);
         let mut claims = Self { labelled, ..Self::default() };
         for job in 0..trace.jobs.len() {
             if let Some(key) = trace.jobs.job_key.get(job) {
@@ -118,10 +123,87 @@ impl Claims {
         }
         let knows_jobs = !claims.whos.is_empty();
         claims.default = claims.hold(if knows_jobs && !labelled { Claim::Nobody } else { Claim::Unknown });
+        let runs = if knows_jobs { runs(trace, &facts) } else { Vec::new() };
+        if labelled {
+            for run in &runs {
+                let who = claims.who(trace, run.0).and_then(|who| claims.whos.get_mut(who as usize));
+                who.into_iter().for_each(|who| who.runs.push((run.2, run.3)));
+            }
+        }
         if knows_jobs && !(labelled && trace.placements.is_empty()) {
-            claims.place(trace, &facts, span);
+            claims.place(trace, &runs, span);
         }
         claims
+    }
+
+    /// Returns the claims themselves if samples name their jobs.
+    pub(in crate::energy) fn by_name(&self) -> Option<&Self> {
+        self.labelled.then_some(self)
+    }
+
+    /// Returns the holder of a device at `ts` in a long gap of its samples, and until when: as
+    /// placements (`holding`) tell, else of the jobs that the nearest sample names (`named`) those
+    /// that run. A job of unknown run holds it from sample to sample, and `outside` of all samples
+    /// not at all.
+    pub(in crate::energy) fn between(&self, named: Claim, outside: bool, holding: &Holding, ts: i64) -> (Claim, i64) {
+        let (placed, until) = holding.at(ts);
+        let Claim::Set(set) = named else {
+            let is_known = placed != Claim::Unknown || outside;
+            return (if is_known { placed } else { named }, until);
+        };
+        let (running, change) = match self.reaches.get(&(set, outside)) {
+            Some(reach) => reach.at(ts),
+            None => self.alone(set, outside, ts),
+        };
+        let until = until.min(change);
+        match placed {
+            Claim::Set(_) => (placed, until),
+            // Placements of listed jobs do not tell of a job whose run is unknown.
+            Claim::Nobody if !self.is_unknown(set) => (placed, until),
+            _ => (if running == Claim::Nobody { placed } else { running }, until),
+        }
+    }
+
+    /// Whether the run of a job of the set is unknown.
+    fn is_unknown(&self, set: u32) -> bool {
+        let jobs = self.sets.get(set as usize).into_iter().flatten();
+        jobs.filter_map(|(who, _)| self.whos.get(*who as usize)).any(|who| who.runs.is_empty())
+    }
+
+    /// The job of a set of one at `ts`, if it runs then, and until when that is so; `outside` as for
+    /// [`Claims::between`].
+    fn alone(&self, set: u32, outside: bool, ts: i64) -> (Claim, i64) {
+        let job = self.sets.get(set as usize).and_then(|jobs| self.whos.get(jobs.first()?.0 as usize));
+        let runs = job.map_or(&[][..], |job| &job.runs);
+        if runs.is_empty() && !outside {
+            return (Claim::Set(set), i64::MAX);
+        }
+        match runs.iter().filter(|(_, end)| *end > ts).min() {
+            Some((start, end)) if *start <= ts => (Claim::Set(set), *end),
+            Some((start, _)) => (Claim::Nobody, *start),
+            None => (Claim::Nobody, i64::MAX),
+        }
+    }
+
+    /// Notes which of several jobs on one device run when, for [`Claims::between`].
+    fn reach(&mut self, set: u32) {
+        let jobs = self.sets.get(set as usize).cloned().unwrap_or_default();
+        if !self.labelled || jobs.len() < 2 || self.reaches.contains_key(&(set, false)) {
+            return;
+        }
+        for outside in [false, true] {
+            let mut events: Vec<Event> = Vec::new();
+            for (who, part) in &jobs {
+                let runs = self.whos.get(*who as usize).map(|who| who.runs.clone()).unwrap_or_default();
+                let always = (runs.is_empty() && !outside).then_some((i64::MIN, i64::MAX));
+                for (start, end) in runs.into_iter().chain(always) {
+                    events.extend([(start, true, *who, *part), (end, false, *who, *part)]);
+                }
+            }
+            events.sort_by_key(|event| (event.0, event.1, event.2));
+            let steps = self.steps(events.into_iter());
+            self.reaches.insert((set, outside), Holding { steps, base: Claim::Nobody });
+        }
     }
 
     fn add(&mut self, key: &str, row: Option<usize>, part: f64) -> u32 {
@@ -129,7 +211,7 @@ impl Claims {
             return *who;
         }
         let who = number(self.whos.len());
-        self.whos.push(Who { key: key.to_owned(), row, part });
+        self.whos.push(Who { key: key.to_owned(), row, part, runs: Vec::new() });
         self.rows.insert(key.to_owned(), who);
         who
     }
@@ -160,7 +242,14 @@ impl Claims {
                 parts.push((who, part));
             }
         }
-        if parts.is_empty() { Claim::Nobody } else { self.set(parts) }
+        if parts.is_empty() {
+            return Claim::Nobody;
+        }
+        let claim = self.set(parts);
+        if let Claim::Set(set) = claim {
+            self.reach(set);
+        }
+        claim
     }
 
     /// The claim of one listed job on whole devices.
@@ -169,12 +258,7 @@ impl Claims {
         self.set(vec![(who, 1.0)])
     }
 
-    /// Where [`Claims::held`] finds who held a device of a node; `None` if samples tell.
-    pub(in crate::energy) fn holding(&self, node: Option<&str>, board: Option<&str>) -> Option<u32> {
-        if self.labelled { None } else { Some(self.unread(node, board)) }
-    }
-
-    /// Where [`Claims::held`] finds who held a device that has no samples.
+    /// Place among holdings ([`Claims::held`]) of a device, by placements.
     pub(in crate::energy) fn unread(&self, node: Option<&str>, board: Option<&str>) -> u32 {
         let of_device =
             node.zip(board).and_then(|(node, board)| self.devices.get(&(node.to_owned(), board.to_owned())));
@@ -183,16 +267,15 @@ impl Claims {
         place.copied().unwrap_or(self.default)
     }
 
-    /// Who held a device.
+    /// Holders of a device.
     #[inline]
     pub(in crate::energy) fn held(&self, place: Option<u32>) -> Option<&Holding> {
         self.holdings.get(place? as usize)
     }
 
-    fn place(&mut self, trace: &Trace, facts: &JobFacts<'_>, span: (i64, i64)) {
-        let runs = runs(trace, facts);
+    fn place(&mut self, trace: &Trace, runs: &[Run], span: (i64, i64)) {
         let placements = &trace.placements;
-        let (placed, per_run) = self.placed(trace, &runs);
+        let (placed, per_run) = self.placed(trace, runs);
         for (name, vc) in (0..trace.nodes.len()).filter_map(|ix| trace.nodes.node.get(ix).zip(trace.nodes.vc.get(ix))) {
             self.node_vcs.insert(name.to_owned(), vc.to_owned());
         }
@@ -260,18 +343,19 @@ impl Claims {
         }
     }
 
-    /// Who held whole nodes: those of `wanted` that placements name, or whose GPUs jobs of a pool hold. `wanted` has the nodes' GPUs by the
-    /// inventory; without, a node has the most that were held at a time. O(placements log placements).
+    /// Finds the holders of whole nodes: nodes of `wanted` that placements name, or whose GPUs jobs
+    /// of a pool hold. `wanted` has the nodes' GPUs by the inventory; without, a node has the most
+    /// that were held at a time. O(placements log placements).
     pub(in crate::energy) fn nodes_held(
         &mut self,
         trace: &Trace,
         wanted: &BTreeMap<String, Option<f64>>,
     ) -> BTreeMap<String, NodeHeld> {
-        let mut found = BTreeMap::new();
+        let mut result = BTreeMap::new();
         if wanted.is_empty() || self.whos.is_empty() {
-            return found;
+            return result;
         }
-        let facts = JobFacts::of(trace);
+        let facts = JobFacts::new(trace);
         let runs = runs(trace, &facts);
         let placements = &trace.placements;
         let (placed, per_run) = self.placed(trace, &runs);
@@ -301,19 +385,19 @@ impl Claims {
             let steps = self.steps(of_node.into_iter().map(|(at, starts, who, held)| (at, starts, who, held / gpus)));
             self.holdings.push(Holding { steps, base: Claim::Nobody });
             let holding = number(self.holdings.len() - 1);
-            found.insert(node.to_owned(), NodeHeld { holding, gpus, is_listed: listed.is_some() });
+            result.insert(node.to_owned(), NodeHeld { holding, gpus, is_listed: listed.is_some() });
         }
         for (node, gpus) in wanted {
             let holding = self.unread(Some(node), None);
             let pooled = self.held(Some(holding)).is_some_and(|holding| matches!(holding.base, Claim::Pool(_)));
-            if let (Some(gpus), true, false) = (gpus, pooled, found.contains_key(node)) {
-                found.insert(node.clone(), NodeHeld { holding, gpus: *gpus, is_listed: true });
+            if let (Some(gpus), true, false) = (gpus, pooled, result.contains_key(node)) {
+                result.insert(node.clone(), NodeHeld { holding, gpus: *gpus, is_listed: true });
             }
         }
-        found
+        result
     }
 
-    /// Who holds a device, step by step. `events` are in order of time, ends before starts.
+    /// Holders of a device, step by step. `events` are in order of time, ends before starts.
     fn steps(&mut self, events: impl Iterator<Item = Event>) -> Vec<(i64, Claim)> {
         let mut now: Vec<(u32, f64)> = Vec::new();
         let mut steps: Vec<(i64, Claim)> = Vec::new();

@@ -1,5 +1,5 @@
-//! What is known and what is not: windows without readings, idle power that nothing tells, bounds, registers, and nodes of which a meter is
-//! all there is.
+//! Tests of known and unknown energy: windows without readings, unknown idle power, bounds,
+//! registers, and nodes with nothing but a meter.
 
 use super::tests::{by, close, conserved, counters, given, job, measured, minutes, of, powers, sample, sum};
 use super::*;
@@ -203,13 +203,13 @@ fn a_nodes_meter_reaches_its_jobs_by_gpus_and_time_with_idle_power_apart() {
     let ledger = measured(&trace, &Options::default());
     // In the second hour, of which the minute before is a ramp: 1,600 W of work by 2 : 1; of 800 W idle a half and a quarter.
     let kwh = |joules: f64| (joules / 3.6e6 * 1e9).round() / 1e9;
-    let found: Vec<_> = ledger
+    let result: Vec<_> = ledger
         .jobs
         .iter()
         .map(|job| (job.job_key.as_str(), kwh(job.active_j), kwh(job.idle_j), job.gpu_s / 3_600.0))
         .collect();
     assert_eq!(
-        found,
+        result,
         [("a", 1.6 * 2.0 / 3.0, 0.4, 4.0), ("b", 1.6 / 3.0, 0.2, 2.0)].map(|job| (
             job.0,
             kwh(job.1 * 3.6e6),

@@ -50,21 +50,21 @@ use crate::Trace;
 use crate::error::{Error, Result};
 use crate::facts::JobFacts;
 use crate::facts::telemetry::node_types;
-use crate::schema::Table as _;
 use crate::schema::device::{board, is_instance};
-use crate::time::{HOUR_MS, format_utc};
+use crate::schema::{Numbers, Table as _};
+use crate::time::{DAY_MS, HOUR_MS, format_utc};
 
 /// Codes of the labels that tell a device.
 type Codes = (Option<u32>, Option<u32>, Option<u32>);
 
 /// No node draws more, watts: readings beyond are none.
 const NODE_MOST_W: f64 = 20_000.0;
-/// What a management controller reports while it has no reading, watts.
+/// Power that a management controller reports while it has no reading, watts.
 const NODE_BLANK_W: f64 = 25_550.0;
 /// More GPUs than a node has.
 const NODE_MOST_GPUS: f64 = 1_024.0;
 
-/// How to measure.
+/// Options of a measurement.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// First moment, ms since the epoch; the first reading of each node if not given.
@@ -79,7 +79,7 @@ pub struct Options {
     pub assumed_util_ratio: Option<f64>,
     /// Power of a node beside its GPUs, watts.
     pub node_overhead_w: Option<f64>,
-    /// Where energy counters begin again, joules, beside [`WRAPS_J`].
+    /// Further moduli of energy counters, joules, beside [`WRAPS_J`].
     pub wraps_j: Vec<f64>,
     /// Threads for streams; 0 for one a core.
     pub threads: usize,
@@ -130,7 +130,7 @@ impl Options {
         wraps
     }
 
-    /// For meters of nodes, whose registers may count kWh.
+    /// Moduli of meters of nodes, whose registers may count kWh.
     pub(super) fn register_wraps(&self) -> Vec<f64> {
         let mut wraps: Vec<f64> = WRAPS_J.iter().chain(&REGISTER_WRAPS_J).chain(&self.wraps_j).copied().collect();
         wraps.sort_by(f64::total_cmp);
@@ -139,6 +139,33 @@ impl Options {
 
     pub(super) fn window(&self) -> (i64, i64) {
         (self.from_ms.unwrap_or(i64::MIN), self.to_ms.unwrap_or(i64::MAX))
+    }
+
+    /// Options with a window that reaches no more than a day beyond the record, and the sentence that
+    /// says so; of time further away nothing is known. The record goes from the first to the last
+    /// moment of the jobs and readings of `trace` and of `more`.
+    pub(super) fn within(
+        &self,
+        trace: Option<&Trace>,
+        more: impl IntoIterator<Item = (i64, i64)>,
+    ) -> (Self, Option<String>) {
+        let (from, to) = self.window();
+        let is_given = self.from_ms.or(self.to_ms).is_some();
+        let record = if is_given { record(trace, more) } else { None };
+        let Some(record) = record.filter(|record| from <= record.1 && to > record.0) else {
+            return (self.clone(), None);
+        };
+        let from_ms = self.from_ms.map(|from| from.max(record.0.saturating_sub(DAY_MS)));
+        let to_ms = self.to_ms.map(|to| to.min(record.1.saturating_add(DAY_MS)));
+        let is_cut = (from_ms, to_ms) != (self.from_ms, self.to_ms);
+        let note = is_cut.then(|| {
+            format!(
+                "**The window is cut to a day around the record**, which goes from {} to {} UTC: of the time beyond it neither jobs nor readings are known.",
+                format_utc(record.0),
+                format_utc(record.1)
+            )
+        });
+        (Self { from_ms, to_ms, ..self.clone() }, note)
     }
 
     pub(super) fn period_ms(&self) -> Option<i64> {
@@ -154,16 +181,19 @@ pub fn measure(trace: &Trace, options: &Options) -> Result<EnergyLedger> {
     measure_counted(trace, options).map(|(ledger, _)| ledger)
 }
 
-/// As [`measure`], with what happened to the readings.
+/// Measures as [`measure`] does, and returns the counts of the readings too.
 ///
 /// # Errors
-/// As [`measure`].
+/// See [`measure`].
 pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(EnergyLedger, Readings)> {
+    let (options, cut) = options.within(Some(trace), []);
+    let options = &options;
     let Read { mut fleet, models, mut claims, mut sink, mut counts } = read(trace, options)?;
     let wraps = options.wraps();
     fleet.share_meters(Some(trace), &models, &mut claims);
     let set = fleet.gpu_setting(&wraps);
     fleet.unread(trace, &models, &claims, &set, &mut sink, &mut counts);
+    fleet.notes.extend(cut);
     fleet.notes.extend(fleet.told_of_jobs(trace));
     if fleet.record().is_none() && sink.cells.is_empty() {
         estimate(trace, &models, &mut claims, &fleet, options, &mut sink)?;
@@ -175,7 +205,24 @@ pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(EnergyLedger
     conclude(Some(trace), &claims, &models, sink, fleet, options, counts)
 }
 
-/// What is read of GPUs, and what it takes to go on.
+/// First and last moment of the jobs and readings of a trace and of `more`, milliseconds since the
+/// epoch.
+fn record(trace: Option<&Trace>, more: impl IntoIterator<Item = (i64, i64)>) -> Option<(i64, i64)> {
+    let span = |times: &Numbers<i64>| {
+        let known = || (0..times.len()).filter_map(|ix| times.get(ix));
+        known().min().zip(known().max())
+    };
+    let of_trace = trace.into_iter().flat_map(|trace| {
+        let facts = JobFacts::new(trace);
+        // Jobs that were chosen by a time run on after it.
+        let jobs = facts.window.map(|(from, to)| (from, facts.record_end.map_or(to, |end| end.max(to))));
+        [jobs, span(&trace.gpu_samples.ts), span(&trace.node_samples.ts)]
+    });
+    let spans = of_trace.flatten().chain(more);
+    spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)))
+}
+
+/// Readings of GPUs, and the state to go on from.
 struct Read {
     fleet: Fleet,
     models: PowerModels,
@@ -187,8 +234,8 @@ struct Read {
 /// Reads the meters of nodes, and measures the GPUs that have readings.
 fn read(trace: &Trace, options: &Options) -> Result<Read> {
     options.check()?;
-    let mut devices = Rows::of(trace, options.window());
-    let mut fleet = Fleet::of(Some(trace), options, &mut devices.counts);
+    let mut devices = Rows::new(trace, options.window());
+    let mut fleet = Fleet::new(Some(trace), options, &mut devices.counts);
     add_types(trace, &mut devices.tallies);
     let models = PowerModels::fit(&devices.tallies, &options.power, options.assumed_util_ratio);
     for (node, span) in &devices.spans {
@@ -197,17 +244,17 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
     }
     let span = fleet.window(trace, None);
     let labelled = !trace.gpu_samples.job_key.is_all_unknown();
-    let mut claims = Claims::of(trace, span, labelled);
+    let mut claims = Claims::new(trace, span, labelled);
     let named: Vec<Claim> =
         (0..).map_while(|code| trace.gpu_samples.job_key.name(code)).map(|name| claims.named(name)).collect();
     let mut sink = Sink::new(fleet.by_node());
     let wraps = options.wraps();
-    let mut set = fleet.gpu_setting(&wraps);
+    let mut set = Setting { named: claims.by_name(), ..fleet.gpu_setting(&wraps) };
     for ((node, _, board), rows) in std::mem::take(&mut devices.rows) {
         let number = fleet.number(node.as_deref());
         let place = models.place(devices.types.get(&(node.clone(), board.clone())).map(String::as_str));
         set.model = models.models.get(place as usize);
-        set.holding = claims.held(claims.holding(node.as_deref(), board.as_deref()));
+        set.holding = claims.held(Some(claims.unread(node.as_deref(), board.as_deref())));
         fleet.device(number, place);
         let mut series = Series::new(number);
         for row in readings(trace, &rows, &named, &mut devices.counts) {
@@ -219,7 +266,8 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
     Ok(Read { fleet, models, claims, sink, counts: devices.counts })
 }
 
-/// What the readings of a trace add up to by kind of device, and who held the GPUs: the part of [`measure`] that rests on readings.
+/// Sums the readings of a trace by kind of device and holder: the part of [`measure`] that rests on
+/// readings.
 ///
 /// # Errors
 /// If an option makes no sense.
@@ -253,7 +301,7 @@ pub(super) fn conclude(
     let record = fleet.record();
     // Without readings it is the jobs that say what time is known.
     let trace_alone = trace.filter(|_| record.is_none());
-    if let Some((trace, jobs)) = trace_alone.and_then(|trace| Some((trace, JobFacts::of(trace).window?)))
+    if let Some((trace, jobs)) = trace_alone.and_then(|trace| Some((trace, JobFacts::new(trace).window?)))
         && (jobs.1 < options.window().0 || jobs.0 >= options.window().1)
     {
         return Err(absent::jobs(trace, options.window(), jobs));
@@ -338,7 +386,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(trace: &Trace, window: (i64, i64)) -> Self {
+    fn new(trace: &Trace, window: (i64, i64)) -> Self {
         let samples = &trace.gpu_samples;
         let types: HashMap<&str, &str> = node_types(trace);
         let mut devices = Self {
@@ -451,7 +499,7 @@ pub(super) fn add_types(trace: &Trace, tallies: &mut BTreeMap<Option<String>, Ta
     }
 }
 
-/// Without any reading or inventory: what jobs' GPUs draw by the model, hour by hour.
+/// Models the energy of jobs' GPUs hour by hour, without any reading or inventory.
 fn estimate(
     trace: &Trace,
     models: &PowerModels,
@@ -461,7 +509,7 @@ fn estimate(
     sink: &mut Sink,
 ) -> Result<()> {
     let span = fleet.window(trace, None);
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let jobs = &trace.jobs;
     let (mut known, mut inside) = (false, false);
     for stretch in &facts.stretches {

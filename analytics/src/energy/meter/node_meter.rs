@@ -25,7 +25,7 @@ use crate::stats::sum::NeumaierSum;
 /// A meter's readings.
 #[derive(Debug)]
 pub(super) struct NodeMeter {
-    /// In order of time.
+    /// Readings in order of time.
     pub(super) rows: Vec<Row>,
     /// Steps that its register counts in, joules; 0 if they are small.
     pub(super) count_j: f64,
@@ -53,9 +53,9 @@ impl NodeMeter {
         let mut best: HashMap<Option<u32>, (bool, usize)> = HashMap::new();
         for (ix, rank) in (0..samples.len()).filter_map(|ix| Some((ix, rank(ix)?))) {
             if counts_energy(ix) || reads_power(ix) {
-                let found = (!counts_energy(ix), rank);
-                let kept = best.entry(samples.node.code(ix)).or_insert(found);
-                *kept = found.min(*kept);
+                let result = (!counts_energy(ix), rank);
+                let kept = best.entry(samples.node.code(ix)).or_insert(result);
+                *kept = result.min(*kept);
             }
         }
         let mut by_code: HashMap<Option<u32>, Vec<Row>> = HashMap::new();
@@ -82,12 +82,12 @@ impl NodeMeter {
             }
         }
         let of_node = |(node, rows): (Option<u32>, Vec<Row>)| {
-            (node.and_then(|code| samples.node.name(code)).map(str::to_owned), Self::of(rows, counts))
+            (node.and_then(|code| samples.node.name(code)).map(str::to_owned), Self::new(rows, counts))
         };
         by_code.into_iter().map(of_node).collect()
     }
 
-    fn of(mut rows: Vec<Row>, counts: &mut Readings) -> Self {
+    fn new(mut rows: Vec<Row>, counts: &mut Readings) -> Self {
         let mut newest = i64::MIN;
         for row in &rows {
             counts.out_of_order += u64::from(row.ts < newest);
@@ -116,7 +116,7 @@ impl NodeMeter {
         Self { rows, count_j }
     }
 
-    /// What is read between readings, up to [`BRIDGE`] usual periods apart where there is no counter.
+    /// Stretches between readings, up to [`BRIDGE`] usual periods apart where there is no counter.
     fn stretches(&self, wraps: &[f64]) -> Vec<Stretch> {
         let mut gaps: Vec<i64> = self.rows.iter().zip(self.rows.iter().skip(1)).map(|(a, b)| b.ts - a.ts).collect();
         let longest = rank::nearest(&mut gaps, 0.5).map_or(0, |median| median * BRIDGE);
@@ -201,7 +201,7 @@ fn count_of(rows: &[Row]) -> f64 {
     if stands && least.is_finite() { least * (1.0 + 1e-6) } else { 0.0 }
 }
 
-/// What idle power of nodes rests on.
+/// Sources of the idle power of nodes.
 #[derive(Debug, Default)]
 pub(super) struct IdleOfNodes {
     listed: u64,

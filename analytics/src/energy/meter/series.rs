@@ -14,13 +14,14 @@
 //!
 //! The sample period of a device is the lower median of its first [`WARM`] - 1 gaps, so that a stream and a table in memory agree.
 //! Who holds the device comes from placements, to the millisecond, or from names in the samples, each standing for half of the
-//! gap on either side.
+//! gap on either side. In a gap of more than [`BRIDGE`] periods, and before the first and after the
+//! last reading, a name counts while its jobs run, and placements go before it.
 //!
 //! O(1) a reading. Worked number: 100 W and 200 W a minute apart with idle power 120 W: 9,000 J, of which above idle the
 //! triangle (200 - 120) / 2 · 60 · 80/100 = 1,920 J.
 
 use super::counter::{Step, judge};
-use super::holding::Holding;
+use super::holding::{Claims, Holding};
 use super::sink::{Bundle, Claim, Sink};
 use crate::energy::ledger::Basis;
 use crate::energy::model::{GPU_MOST_W, IdlePower, PowerModel};
@@ -69,7 +70,7 @@ impl Row {
     }
 }
 
-/// What happened to readings.
+/// Counts of readings by what was done with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Readings {
     /// Rows read.
@@ -138,7 +139,7 @@ fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     one.into_iter().chain(other).min()
 }
 
-/// What a device's series is measured against.
+/// Settings that a device's series is measured with.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::energy) struct Setting<'a> {
     /// Power of its type; `None` for a whole-node meter without jobs.
@@ -147,9 +148,11 @@ pub(in crate::energy) struct Setting<'a> {
     pub(in crate::energy) meter_w: Option<f64>,
     /// Steps that its counter goes in, joules; 0 if they are small.
     pub(in crate::energy) count_j: f64,
-    /// Who holds it when; `None` if the samples say so themselves.
+    /// Holders by placements; `None` for a whole-node meter without jobs.
     pub(in crate::energy) holding: Option<&'a Holding>,
-    /// Where counters begin again, joules, ascending.
+    /// All claims if samples name their jobs; `holding` counts then in long gaps alone.
+    pub(in crate::energy) named: Option<&'a Claims>,
+    /// Moduli of the counters, joules, ascending.
     pub(in crate::energy) wraps: &'a [f64],
     /// First moment audited and the one after the last, ms.
     pub(in crate::energy) window: (i64, i64),
@@ -171,9 +174,9 @@ impl Setting<'_> {
 /// Power over a stretch.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// From one to another, watts, with bounds where it is not measured.
+    /// A line from one power to another, watts, with bounds where it is not measured.
     Line(f64, f64, Option<(f64, f64)>),
-    /// What a device in its state draws, and no less than this.
+    /// Power of a device in its state, watts, and no less than this.
     State(f64),
 }
 
@@ -197,7 +200,7 @@ pub(in crate::energy) struct Series {
     anchor: Option<Row>,
     /// Rows since the anchor that are not settled.
     more: Vec<Row>,
-    /// Which of them has a counter reading that the next has to confirm.
+    /// Index in `more` of a counter reading that the next has to confirm.
     doubt: Option<usize>,
     first: Option<Row>,
     head_w: f64,
@@ -205,6 +208,8 @@ pub(in crate::energy) struct Series {
     seen_w: (f64, f64),
     key: (i64, Claim, Basis),
     sum: Bundle,
+    /// Whether the time before the first and after the last reading is divided.
+    outside: bool,
 }
 
 impl Series {
@@ -223,6 +228,7 @@ impl Series {
             seen_w: (f64::INFINITY, f64::NEG_INFINITY),
             key: (i64::MIN, Claim::Nobody, Basis::Model),
             sum: Bundle::default(),
+            outside: false,
         }
     }
 
@@ -481,6 +487,7 @@ impl Series {
             self.flush(sink);
             return;
         };
+        self.outside = true;
         // A lone reading (a snapshot, where the user gives the period) holds on both sides.
         let or = |watts: f64, row: &Row| if watts.is_nan() { row.power } else { watts };
         let (head, tail) = (or(self.head_w, &first), or(self.tail_w, &last));
@@ -515,27 +522,41 @@ impl Series {
             self.tail_w = to;
         }
         let whole = Stretch { from: a.ts, to: b.ts, shape, basis };
-        match set.holding {
-            None => {
-                for (a, b) in path.iter().zip(path.iter().skip(1)) {
-                    if a.claim == b.claim {
-                        self.cut(&whole, a.ts, b.ts, a.claim, set, sink);
-                    } else {
-                        let middle = a.ts + (b.ts - a.ts) / 2;
-                        self.cut(&whole, a.ts, middle, a.claim, set, sink);
-                        self.cut(&whole, middle, b.ts, b.claim, set, sink);
+        if let (None, Some(holding)) = (set.named, set.holding) {
+            self.cut_by(&whole, (whole.from, whole.to), |ts| holding.at(ts), set, sink);
+            return;
+        }
+        for (a, b) in path.iter().zip(path.iter().skip(1)) {
+            let middle = if a.claim == b.claim { b.ts } else { a.ts + (b.ts - a.ts) / 2 };
+            let outside = self.outside;
+            let far = set.named.zip(set.holding).filter(|_| !self.is_short(b.ts - a.ts));
+            for (from, to, claim) in [(a.ts, middle, a.claim), (middle, b.ts, b.claim)] {
+                match far {
+                    Some((claims, holding)) => {
+                        self.cut_by(&whole, (from, to), |ts| claims.between(claim, outside, holding, ts), set, sink);
                     }
+                    None => self.cut(&whole, from, to, claim, set, sink),
                 }
             }
-            Some(holding) => {
-                let mut from = whole.from;
-                while from < whole.to {
-                    let (claim, until) = holding.at(from);
-                    let to = until.min(whole.to);
-                    self.cut(&whole, from, to, claim, set, sink);
-                    from = to;
-                }
-            }
+        }
+    }
+
+    /// Divides a part of a stretch by its holder, where `at` gives the holder at a moment and until
+    /// when.
+    #[inline]
+    fn cut_by(
+        &mut self,
+        whole: &Stretch,
+        (mut from, to): (i64, i64),
+        at: impl Fn(i64) -> (Claim, i64),
+        set: &Setting<'_>,
+        sink: &mut Sink,
+    ) {
+        while from < to {
+            let (claim, until) = at(from);
+            let until = until.min(to);
+            self.cut(whole, from, until, claim, set, sink);
+            from = until;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Where energy is gathered: by hour, by claim on the device, by basis; and by node, for whole-node meters.
+//! Sums of energy: by hour, by claim on the device, by basis; and by node, for whole-node meters.
 //!
 //! Where idle power is known between bounds only, what is drawn up to the lower one is idle, above the upper one is work, and between
 //! them it is either.
@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use crate::energy::ledger::Basis;
 use crate::stats::sum::NeumaierSum;
 
-/// Who has a claim on a device.
+/// Holder of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::energy) enum Claim {
     /// No job.
     Nobody,
-    /// Not known.
+    /// Unknown holder.
     Unknown,
     /// Jobs that hold this device: a place in the list of sets.
     Set(u32),
@@ -38,11 +38,11 @@ impl Claim {
 /// Energy of a stretch of one device within an hour, joules, in parts above and below idle power, and of either.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::energy) struct Bundle {
-    /// Above idle: energy, at least, at most.
+    /// Energy above idle: energy, lower bound, upper bound.
     pub(in crate::energy) active: [f64; 3],
-    /// Between the least and the most that idle power can be: energy, at least, at most.
+    /// Energy between the bounds of idle power: energy, lower bound, upper bound.
     pub(in crate::energy) either: [f64; 3],
-    /// Up to idle power: energy, at least, at most.
+    /// Energy up to idle power: energy, lower bound, upper bound.
     pub(in crate::energy) idle: [f64; 3],
     /// Seconds.
     pub(in crate::energy) s: f64,
@@ -81,7 +81,7 @@ impl Bundle {
         left.map(|left| joules.max(0.0) - left)
     }
 
-    /// All of its energy, joules.
+    /// Energy of all parts, joules.
     pub(in crate::energy) fn energy_j(&self) -> f64 {
         self.active[0] + self.either[0] + self.idle[0]
     }
@@ -115,14 +115,15 @@ impl Total {
     }
 }
 
-/// What one part of the devices adds up to.
+/// Sums over one part of the devices.
 #[derive(Debug, Clone, Default)]
 pub(in crate::energy) struct Sink {
-    /// By beginning of the hour (ms), claim and basis.
+    /// Energy by beginning of the hour (ms), claim and basis.
     pub(in crate::energy) cells: HashMap<(i64, Claim, Basis), Total>,
-    /// Of whole nodes that jobs share by their meter: by node, beginning of the hour, claim and basis.
+    /// Energy of whole nodes that jobs share by their meter, by node, beginning of the hour, claim
+    /// and basis.
     pub(in crate::energy) whole: HashMap<(u32, i64, Claim, Basis), Total>,
-    /// By node, hour and claim: joules and seconds; filled if `by_node`.
+    /// Joules and seconds by node, hour and claim; filled if `by_node`.
     pub(in crate::energy) nodes: HashMap<(u32, i64, Claim), (NeumaierSum, NeumaierSum)>,
     /// Whether to fill `nodes`.
     pub(in crate::energy) by_node: bool,

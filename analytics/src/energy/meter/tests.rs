@@ -6,7 +6,7 @@ use super::*;
 use crate::energy::ledger::{EnergyEntry, Use};
 use crate::schema::{AttemptRow, GpuSampleRow, JobRow, NodeRow, NodeSampleRow, PlacementRow};
 
-/// What a test says of a sample: seconds, counter, power, utilisation.
+/// A sample: seconds, counter, power, utilisation.
 pub(super) type Said = (f64, Option<f64>, Option<f64>, Option<f64>);
 
 pub(super) fn sample(trace: &mut Trace, gpu: &str, said: Said, job: Option<&str>) {
@@ -58,8 +58,8 @@ pub(super) fn by(ledger: &EnergyLedger, basis: Basis) -> f64 {
     sum(ledger, |entry| entry.basis == basis)
 }
 
-pub(super) fn close(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{found} instead of {expected}");
+pub(super) fn close(result: f64, expected: f64) {
+    assert!((result - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{result} instead of {expected}");
 }
 
 /// Everything adds up.
@@ -327,6 +327,34 @@ fn samples_that_name_jobs_say_who_held() {
     );
     close(of(&ledger, Use::IdleUnallocated), 4_800.0);
     assert!(ledger.jobs[2].owner.is_none());
+}
+
+#[test]
+fn a_name_in_samples_reaches_no_further_than_its_job_runs() {
+    // Samples name a from 0 to 300 s and c from 1,800 to 2,100 s; the window is of 3,600 s. a runs
+    // to 600 s, c from 1,500 to 2,400 s; x is in no list.
+    let mut trace = Trace::default();
+    for (gpu, first, second) in [("0", "a", "c"), ("1", "x", "x")] {
+        for (from, name) in [(0.0, first), (1_800.0, second)] {
+            for s in minutes(5) {
+                sample(&mut trace, gpu, (from + s, None, Some(160.0), None), Some(name));
+            }
+        }
+    }
+    job(&mut trace, "a", 0, 600, 1.0, None);
+    job(&mut trace, "c", 1_500, 2_400, 1.0, None);
+    let options = Options { from_ms: Some(-1_000_000), to_ms: Some(3_600_000), ..given() };
+    let hours = |trace: &Trace| -> Vec<(String, f64)> {
+        energies(&measured(trace, &options)).iter().map(|(job, .., s)| ((*job).to_owned(), *s)).collect()
+    };
+    // x holds GPU 1 over the gap between its samples, and not outside of them.
+    let named = |a: f64, c: f64| vec![("a".to_owned(), a), ("c".to_owned(), c), ("x".to_owned(), 2_100.0)];
+    assert_eq!(hours(&trace), named(600.0, 900.0));
+    // Placements go before names: b holds GPU 0 from 400 to 1,600 s.
+    job(&mut trace, "b", 400, 1_600, 1.0, Some(("n", Some("0"))));
+    let mut placed = named(400.0, 800.0);
+    placed.insert(1, ("b".to_owned(), 1_200.0));
+    assert_eq!(hours(&trace), placed);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub(super) fn is_jobs(head: &Head) -> bool {
     head.has_columns(',', JOBS) && !head.has_columns(',', &["vc"])
 }
 
-/// What is known across the files of a request.
+/// Jobs read so far, across the files of a request.
 #[derive(Debug, Default)]
 pub(super) struct JobLog {
     seen: SeenKeys,
@@ -138,7 +138,8 @@ impl JobLog {
     }
 }
 
-/// Whether the reported run time is that from submission to end, and differs from that from start to end.
+/// Whether the reported run time equals that from submission to end, and not that from start to
+/// end.
 fn counts_the_wait(job: &JobRow<'_>) -> bool {
     let (Some(submit), Some(end), Some(run_s), Some(reported_s)) = (job.submit, job.end, job.run_s, job.reported_run_s)
     else {

@@ -34,7 +34,7 @@ impl Reader for Acme {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
-        if jobs::is_jobs(head) || telemetry::Metric::of(head).is_some() { Confidence::Sure } else { Confidence::No }
+        if jobs::is_jobs(head) || telemetry::Metric::new(head).is_some() { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
@@ -45,7 +45,7 @@ impl Reader for Acme {
             let head = file.head()?;
             if jobs::is_jobs(&head) {
                 log.read(file, options, trace)?;
-            } else if let Some(metric) = telemetry::Metric::of(&head) {
+            } else if let Some(metric) = telemetry::Metric::new(&head) {
                 telemetry::read(metric, file, options, trace)?;
             } else {
                 return Err(Error::format(

@@ -18,7 +18,7 @@ use crate::quality::reason;
 use crate::schema::{GpuSampleRow, NodeSampleRow};
 use crate::trace::Trace;
 
-/// What a file holds.
+/// Quantity that a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Metric {
     GpuUtil,
@@ -34,7 +34,7 @@ pub(super) enum Metric {
 
 impl Metric {
     /// The metric of a file, told by its name; `None` if its header is not that of wide telemetry.
-    pub(super) fn of(head: &Head) -> Option<Self> {
+    pub(super) fn new(head: &Head) -> Option<Self> {
         let mut header = head.first_line().split(',').map(|name| name.trim().trim_matches('"'));
         if !header.next()?.eq_ignore_ascii_case("time") || place(header.next()?).is_none() {
             return None;

@@ -74,7 +74,7 @@ struct Queue<'a> {
     file: &'a str,
     number: u64,
     words: &'a mut Assembly,
-    /// By how far the job had come.
+    /// Jobs, ranked by how far they had come.
     jobs: &'a mut Snapshots<u8>,
     ledger: &'a mut Ledger,
 }
@@ -164,7 +164,7 @@ const STATES: [(u64, &str); 7] =
     [(1, "NEW"), (2, "DEPEND"), (4, "PRIORITY"), (8, "SCHED"), (16, "RUN"), (32, "CLEANUP"), (64, "INACTIVE")];
 const RESULTS: [(u64, &str); 4] = [(1, "COMPLETED"), (2, "FAILED"), (4, "CANCELED"), (8, "TIMEOUT")];
 
-/// What an object tells of a job, and how far the job had come.
+/// Reads a job from an object; also returns how far the job had come.
 fn read_job(id: String, job: &Value, words: &mut Assembly, row: &mut RowAudit<'_>) -> (u8, Job) {
     let of_state = word(job.get("state"), &STATES);
     let of_result = word(job.get("result"), &RESULTS);
@@ -214,7 +214,7 @@ fn read_job(id: String, job: &Value, words: &mut Assembly, row: &mut RowAudit<'_
     let uid = job.get("userid").and_then(Value::as_i64).map(|uid| uid.to_string());
     let sched = job.pointer("/annotations/sched");
     let note = |key: &str| text(sched.and_then(|sched| sched.get(key)));
-    let found = Job {
+    let result = Job {
         id,
         user: words.word(text(job.get("username")).or(uid.as_deref())),
         account: words.word(text(job.get("bank")).or_else(|| text(job.get("project")))),
@@ -235,7 +235,7 @@ fn read_job(id: String, job: &Value, words: &mut Assembly, row: &mut RowAudit<'_
         runs: run.into_iter().collect(),
         ..Job::default()
     };
-    (rank, found)
+    (rank, result)
 }
 
 /// Jobs that it waits for: texts or objects, separated by commas.
@@ -290,7 +290,7 @@ fn in_ranks(part: &str) -> Option<f64> {
     Some(ranks * gpus)
 }
 
-/// How many numbers `3` or `[0-3,7]` names.
+/// Counts the numbers in `3` or `[0-3,7]`.
 fn ids(list: &str) -> Option<f64> {
     let list = list.strip_prefix('[').map_or(Some(list), |inner| inner.strip_suffix(']'))?;
     let one = |range: &str| -> Option<f64> {

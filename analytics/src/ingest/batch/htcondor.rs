@@ -201,7 +201,7 @@ struct History<'a> {
     file: &'a str,
     number: u64,
     words: &'a mut Assembly,
-    /// By when the job took its status, whether it is over, and its runs.
+    /// Jobs, ranked by when they took their status, whether they are over, and their runs.
     jobs: &'a mut Snapshots<(bool, Option<i64>, i64)>,
     local: &'a mut u64,
     ledger: &'a mut Ledger,
@@ -396,14 +396,14 @@ fn gpus(ad: &Ad, row: &mut RowAudit<'_>) -> Gpus {
 }
 
 /// GPUs of the last run: those of its slot, else those asked for.
-fn given_gpus(ad: &Ad, asked: Gpus) -> Gpus {
+fn given_gpus(ad: &Ad, request: Gpus) -> Gpus {
     let devices = || {
         let ids = ad.text("assignedgpus")?;
         Some(ids.split(',').filter(|id| !id.trim().is_empty()).count() as f64)
     };
     match ad.evaluated("gpusprovisioned").or_else(devices) {
         Some(count) => Gpus { count: Some(count), listed: true },
-        None => asked,
+        None => request,
     }
 }
 

@@ -1,4 +1,4 @@
-//! From what accounting records tell of a job to the tables.
+//! Conversion of jobs from accounting records into the tables.
 //!
 //! A reader makes a [`Job`] of each record (or of all events of a job) with the [`Run`]s it tells of: from being given
 //! nodes to giving them back. [`Assembly`] puts together what has the same identifier and the same submission: these are
@@ -46,7 +46,8 @@ pub(in crate::ingest) type Word = Option<Arc<str>>;
 pub(in crate::ingest) struct Gpus {
     /// The number named.
     pub(in crate::ingest) count: Option<f64>,
-    /// Whether the list is whole: naming no GPUs then means having none, if the log names GPUs at all.
+    /// Whether the list is complete: naming no GPUs then means having none, if the log names GPUs
+    /// at all.
     pub(in crate::ingest) listed: bool,
 }
 
@@ -67,7 +68,7 @@ pub(in crate::ingest) struct Node {
     pub(in crate::ingest) gpu_ids: Option<String>,
 }
 
-/// Where a record was read, for what is found out later.
+/// Location of a record, for findings made later.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::ingest) struct Place {
     /// Number of the file, from 1.
@@ -82,13 +83,13 @@ pub(in crate::ingest) struct Place {
 pub(in crate::ingest) struct Run {
     pub(in crate::ingest) start: Option<i64>,
     pub(in crate::ingest) end: Option<i64>,
-    /// What ended it; `None` while it runs, and where nothing tells.
+    /// End state; `None` while the run lasts, and where nothing tells.
     pub(in crate::ingest) ended_by: Option<JobState>,
-    /// Whether it was running when the log ends.
+    /// Whether the run was in progress when the log ends.
     pub(in crate::ingest) running: bool,
-    /// Its length as the source reports it, seconds.
+    /// Length as the source reports it, seconds.
     pub(in crate::ingest) reported_s: Option<f64>,
-    /// Time of it in which the job was suspended and kept its GPUs, seconds.
+    /// Time in which the job was suspended and kept its GPUs, seconds.
     pub(in crate::ingest) suspended_s: Option<f64>,
     pub(in crate::ingest) gpus: Gpus,
     pub(in crate::ingest) cpus: Option<f64>,
@@ -105,7 +106,7 @@ impl Run {
     }
 }
 
-/// What is known of a job.
+/// A job, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(in crate::ingest) struct Job {
     pub(in crate::ingest) cluster: Word,
@@ -140,7 +141,7 @@ pub(in crate::ingest) struct Job {
 }
 
 impl Job {
-    /// Whether it will not run again.
+    /// Whether the job will not run again.
     fn is_over(&self) -> bool {
         self.state.is_some_and(JobState::is_final)
     }

@@ -20,7 +20,7 @@ pub(super) const TOO_FEW_FIELDS: Reason = Reason {
 /// Lines a sniffer looks at.
 const LOOKED_AT: usize = 20;
 
-/// Whether most of the first lines that hold something and are no comment are records, as `is_record` tells them.
+/// Whether `is_record` holds for most of the first lines that are neither empty nor comments.
 pub(in crate::ingest) fn mostly_records(head: &Head, is_record: impl Fn(&str) -> bool) -> bool {
     let lines = head.text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let (mut records, mut others) = (0, 0);

@@ -169,11 +169,11 @@ fn is_pe_task(text: &str) -> bool {
     number > 0 && text.as_bytes().get(number) == Some(&b'.') && text.len() > number + 1 && text.bytes().all(plain)
 }
 
-/// What the options of `qsub` in a category ask for.
+/// Requests in the `qsub` options of a category.
 #[derive(Debug, Default, PartialEq)]
 struct Request<'a> {
     gpus: Option<f64>,
-    /// Whether GPUs are asked for without a number.
+    /// Part that requests GPUs without a number, if any.
     flag: Option<&'a str>,
     /// Whether GPUs are wished for, which may have been given or not.
     wished: bool,
@@ -183,7 +183,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(category: &'a str) -> Self {
+    fn new(category: &'a str) -> Self {
         let mut request = Self::default();
         let mut words = category.split_whitespace();
         let mut soft = false;
@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
         request
     }
 
-    /// Whether no number of GPUs means none.
+    /// Whether the lack of a number of GPUs means none.
     fn says_all(&self) -> bool {
         self.flag.is_none() && !self.wished && (self.gpu_type.is_none() || self.gpus.is_some())
     }
@@ -248,7 +248,7 @@ fn seconds(text: &str) -> Option<f64> {
     (0.0..=1e12).contains(&seconds).then_some(seconds).filter(|seconds| *seconds > 0.0)
 }
 
-/// How the run of a line ended, and whether the job is to run again.
+/// End state of the run of a line, and whether the job is to run again.
 fn ended(
     failed: i64,
     exit: Option<i64>,
@@ -374,7 +374,7 @@ impl Accounting {
         [submit, start, end]: [Option<i64>; 3],
         row: &mut RowAudit<'_>,
     ) -> (Parallel, Job) {
-        let request = Request::of(fields.category);
+        let request = Request::new(fields.category);
         if let (Some(flag), None) = (request.flag, request.gpus) {
             row.repair(GPU_FLAG, "category", flag);
         }
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!((fields.at(fields.after), fields.pe_task()), ("0.000000", None));
         assert_eq!((fields.text(GRANTED_PE), fields.at(SLOTS), fields.at(TASK_NUMBER)), (Some("smp"), "8", "0"));
         let moved = LINE.replace("-l gpu=2,h_rt=01:00:00 -pe", "-l h_rt=01:00:00,h_vmem=1.5G,gpu=2 -pe");
-        assert_eq!(Request::of(Fields::split(&moved).unwrap().category).gpus, Some(2.0));
+        assert_eq!(Request::new(Fields::split(&moved).unwrap().category).gpus, Some(2.0));
         let slave = LINE.replace(":NONE:1.0:", ":1.n2:1.0:");
         assert_eq!(Fields::split(&slave).unwrap().pe_task(), Some("1.n2"));
         assert!(Fields::split("a:b:c").is_none());
@@ -498,14 +498,14 @@ mod tests {
 
     #[test]
     fn requests_are_read_and_wishes_are_not() {
-        let request = Request::of("-u ana -l gpu=2,h_rt=3600,gpu_type=v100 -pe smp 8 -soft -l gpu=9");
+        let request = Request::new("-u ana -l gpu=2,h_rt=3600,gpu_type=v100 -pe smp 8 -soft -l gpu=9");
         assert_eq!((request.gpus, request.time_limit_s, request.slots), (Some(2.0), Some(3_600.0), Some(8.0)));
         assert_eq!(request.gpu_type, Some("v100"));
-        assert_eq!(Request::of("-l ngpus=1(a100)").gpus, Some(1.0));
-        assert_eq!((Request::of("-l gpu=true").gpus, Request::of("-l gpu").flag), (None, Some("gpu")));
-        assert_eq!(Request::of("-l gpumem=4,h_rt=INFINITY -pe mpi 4-8"), Request::default());
+        assert_eq!(Request::new("-l ngpus=1(a100)").gpus, Some(1.0));
+        assert_eq!((Request::new("-l gpu=true").gpus, Request::new("-l gpu").flag), (None, Some("gpu")));
+        assert_eq!(Request::new("-l gpumem=4,h_rt=INFINITY -pe mpi 4-8"), Request::default());
         // A wish and a model without a number leave open how many there were.
-        let says_all = |category: &str| Request::of(category).says_all();
+        let says_all = |category: &str| Request::new(category).says_all();
         assert!(says_all("-l h_rt=1") && says_all("-l gpu=1,gpu_type=v100"));
         assert!(!says_all("-soft -l gpu=1") && !says_all("-l gpu_type=v100") && !says_all("-l gpu"));
         assert_eq!((seconds("01:00:00"), seconds(":30"), seconds("1:2:3:4")), (Some(3_600.0), Some(30.0), None));
@@ -545,7 +545,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "[0-9a-z:=, é.-]{0,60}", category in "[0-9a-z:=, é(-]{0,30}") {
-            let _ = (Fields::split(&text), Request::of(&category), seconds(&category));
+            let _ = (Fields::split(&text), Request::new(&category), seconds(&category));
             let _ = Fields::split(&LINE.replace("-l gpu=2", &category));
         }
     }

@@ -38,7 +38,7 @@ const PLACES: [(&str, usize); 14] = [
     ("slots", sge::SLOTS),
     ("task_number", sge::TASK_NUMBER),
 ];
-/// Where versions keep the length of the run, seconds.
+/// Places of the run's length in seconds, by version.
 const WALLCLOCK: [&str; 5] = [
     "/usage/rusage/ru_wallclock",
     "/usage/usage/wallclock",

@@ -1,5 +1,5 @@
-//! From objects to the tables of a trace: which pods belong to which job, jobs under unique keys, nodes, quotas, and what the reader of
-//! a report must know.
+//! Conversion of objects into the tables of a trace: which pods belong to which job, jobs under
+//! unique keys, nodes, quotas, and the notes for a report.
 //!
 //! A pod belongs to the Workload that its annotation names, that its owner (or the owner of its Job) is managed by, or that has the
 //! name of its pod group; where an owner had several, to the latest made before the pod. A Job that a Workload stands for is no job
@@ -43,7 +43,7 @@ struct Work<'o> {
     history: History,
 }
 
-/// Where a job comes from.
+/// Origin of a job.
 enum Source<'s, 'o> {
     Work(&'s Work<'o>),
     Group(&'s Group<'o>),
@@ -51,11 +51,11 @@ enum Source<'s, 'o> {
 
 /// Writes the trace; `divided` is what was counted in parts of GPUs, `node_labels` are those that say where nodes lie, if someone named them.
 pub(super) fn assemble(objects: &Objects, divided: Divided, node_labels: &[String], trace: &mut Trace) {
-    let mut links = Links::of(objects);
+    let mut links = Links::new(objects);
     let groups = links.attach(objects);
     let registered = machines(&objects.nodes);
     let nodes: Vec<&Node> = registered.iter().map(|kept| &kept.object).collect();
-    let machines = Machines::of(&nodes, objects.flavors.iter().map(|kept| &kept.object));
+    let machines = Machines::new(&nodes, objects.flavors.iter().map(|kept| &kept.object));
     let queues = Queues::of(objects);
     let mut counts = Counts { divided, ..Counts::default() };
     // Jobs in order of their creation, so that keys do not depend on the order of files.
@@ -92,16 +92,16 @@ pub(super) fn assemble(objects: &Objects, divided: Divided, node_labels: &[Strin
         taken.insert(key);
     }
     let quotas = quotas(objects);
-    let chosen = Chosen::of(&nodes, &objects.topologies, node_labels);
+    let chosen = Chosen::new(&nodes, &objects.topologies, node_labels);
     push_machines(&nodes, &chosen, &quotas, trace);
     trace.notes.extend(chosen.note(&nodes));
     notes(objects, &registered, &counts, &quotas, trace);
 }
 
-/// Which workload a pod or a Job belongs to.
+/// Index of workloads, to find the one that a pod or a Job belongs to.
 #[derive(Default)]
 struct Links<'o> {
-    /// By creation.
+    /// Workloads by creation.
     works: Vec<Work<'o>>,
     by_name: HashMap<(&'o str, &'o str), Vec<usize>>,
     by_owner: HashMap<&'o str, Vec<usize>>,
@@ -109,7 +109,7 @@ struct Links<'o> {
 }
 
 impl<'o> Links<'o> {
-    fn of(objects: &'o Objects) -> Self {
+    fn new(objects: &'o Objects) -> Self {
         let mut links = Self::default();
         let mut kept: Vec<&Kept<Workload>> = objects.workloads.iter().collect();
         kept.sort_by_key(|kept| (kept.object.meta.created, &*kept.object.meta.uid));
@@ -144,7 +144,8 @@ impl<'o> Links<'o> {
         links
     }
 
-    /// Of several workloads, which are in order of their creation, the latest that was made before what belongs to it. O(log n).
+    /// Latest workload of `list`, in order of creation, that is no later than `created`; else the
+    /// first. O(log n).
     fn latest(&self, list: Option<&Vec<usize>>, created: Option<i64>) -> Option<usize> {
         let list = list?;
         let before = |ix: &usize| self.works.get(*ix).is_some_and(|work| work.kept.object.meta.created <= created);
@@ -196,7 +197,7 @@ impl<'o> Links<'o> {
     }
 }
 
-/// What names a queue, found by namespace and name.
+/// Names of queues, by namespace and name.
 struct Queues<'o> {
     /// The ClusterQueues of LocalQueues.
     cluster_queues: HashMap<(&'o str, &'o str), &'o str>,
@@ -238,7 +239,7 @@ impl<'o> Queues<'o> {
         let (local, queue) = group.queues();
         let of_kueue = local.and_then(|local| self.cluster_queue(namespace, local));
         counts.without_queue += u64::from(local.is_some() && of_kueue.is_none());
-        Beside { group: pod_group, vc: of_kueue.or(queue).or(pod_group.and_then(|found| found.queue.as_deref())) }
+        Beside { group: pod_group, vc: of_kueue.or(queue).or(pod_group.and_then(|result| result.queue.as_deref())) }
     }
 }
 
@@ -265,7 +266,7 @@ fn draft<'o>(
         counts.lost += u64::from(told.is_none());
     }
     let lost = gone && !state.is_final();
-    let found = timeline(
+    let result = timeline(
         &work.history,
         Latest {
             running: workload.admitted.is_some(),
@@ -277,11 +278,11 @@ fn draft<'o>(
             created: meta.created,
         },
     );
-    let attempts = found.attempts;
+    let attempts = result.attempts;
     let several = attempts.len() > 1;
     let runs: Option<Vec<f64>> = attempts.iter().map(Attempt::run_s).collect();
     counts.partly += u64::from(several && attempts.iter().any(|attempt| attempt.run_s().is_none() && !attempt.open));
-    counts.unlisted = counts.unlisted.saturating_add(found.unlisted);
+    counts.unlisted = counts.unlisted.saturating_add(result.unlisted);
     let pods = in_attempts(&work.pods, &attempts);
     let last = attempts.len().saturating_sub(1);
     let last_pods: Vec<&Pod> = pods.iter().filter(|(ix, _)| *ix == last).map(|(_, pod)| *pod).collect();
@@ -322,13 +323,13 @@ fn draft<'o>(
         reported_state: reported.map(Cow::Borrowed),
         pending_reason: workload.waits.as_deref().filter(|_| state == JobState::Pending).map(Cow::Borrowed),
         submit: meta.created,
-        start: attempts.first().and_then(|first| first.start).filter(|_| found.whole),
+        start: attempts.first().and_then(|first| first.start).filter(|_| result.whole),
         end,
         censored: match state {
             JobState::Running | JobState::Pending => Some(true),
             _ => (!lost).then_some(false),
         },
-        attempts: i64::try_from(attempts.len()).ok().filter(|_| found.whole),
+        attempts: i64::try_from(attempts.len()).ok().filter(|_| result.whole),
         req_cpus: workload.asked.as_ref().and_then(Amounts::cpus),
         req_mem_bytes: workload.asked.as_ref().and_then(Amounts::mem_bytes),
         req_gpus,
@@ -339,9 +340,9 @@ fn draft<'o>(
         alloc_gpus: alloc_gpus.filter(|_| begun),
         nodes_hostlist: complete.then(|| Cow::Owned(joined(&nodes))),
         time_limit_s: workload.time_limit_s,
-        run_s: runs.filter(|runs| runs.len() > 1 && found.whole).map(|runs| runs.iter().sum()),
-        reported_run_s: found.summed_s,
-        reported_attempts_s: found.summed_s,
+        run_s: runs.filter(|runs| runs.len() > 1 && result.whole).map(|runs| runs.iter().sum()),
+        reported_run_s: result.summed_s,
+        reported_attempts_s: result.summed_s,
         exit_code: last_pods.iter().filter_map(|pod| pod.exit_code).max(),
         ..JobRow::default()
     };

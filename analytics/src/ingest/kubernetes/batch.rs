@@ -21,7 +21,7 @@ use crate::schema::JobState;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Job {
     pub(super) meta: Meta,
-    /// What its pods ask for together.
+    /// Sum of the requests of the Job's pods.
     pub(super) asked: Amounts,
     pub(super) pods: u64,
     pub(super) selected: Option<Box<str>>,
@@ -35,7 +35,7 @@ pub(super) struct Job {
     pub(super) waits: Option<Box<str>>,
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
-    /// How near to each other its pods ask to lie.
+    /// Topology that the Job's pods request.
     pub(super) topology: Option<Box<str>>,
 }
 

@@ -1,4 +1,5 @@
-//! How the GPUs of a node are divided: what its device plugin hands out, and what of a GPU that is.
+//! Division of a node's GPUs: the units that its device plugin hands out, and the part of a GPU
+//! that each is.
 //!
 //! | division | on the node | one unit of `nvidia.com/gpu` is |
 //! |---|---|---|
@@ -36,7 +37,7 @@ const FOUR_SLICES: [&str; 2] = ["A30", "RTX-PRO-6000"];
 /// More replicas or GPUs than a node has: a label beyond is none.
 const MOST: f64 = 1e6;
 
-/// How the GPUs of a node are divided.
+/// Division of a node's GPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Division {
     /// GPUs there are.
@@ -51,7 +52,7 @@ pub(super) struct Division {
 
 impl Division {
     /// The division that a node's labels tell, of the `units` it hands out; `None` where each is a GPU.
-    pub(super) fn of(labels: Option<&Value>, units: f64) -> Option<Self> {
+    pub(super) fn new(labels: Option<&Value>, units: f64) -> Option<Self> {
         let label = |key: &str| labels.and_then(|labels| labels.get(key));
         let number = |key: &str| label(key).and_then(quantity).filter(|number| (1.0..=MOST).contains(number));
         let product = text(label("nvidia.com/gpu.product")).unwrap_or_default();
@@ -92,7 +93,7 @@ pub(super) fn model(product: &str) -> &str {
     product.split_once("-MIG-").map_or(product, |(model, _)| model)
 }
 
-/// How many MIG slices of a profile such as `1g.5gb` fit on a GPU; 1 for a profile that is none.
+/// Number of MIG slices of a profile such as `1g.5gb` that fit on a GPU; 1 if it is no profile.
 fn per_gpu(model: &str, name: &str) -> f64 {
     let Some((compute, memory)) = profile(name) else { return 1.0 };
     // Only one slice of a GPU has its media engines.
@@ -138,7 +139,7 @@ mod tests {
 
     /// GPUs and units to a GPU of a node with these labels and units.
     fn divided(labels: &Value, units: f64) -> Option<(f64, f64)> {
-        Division::of(Some(labels), units).map(|division| (division.gpus, (1.0 / division.part).round()))
+        Division::new(Some(labels), units).map(|division| (division.gpus, (1.0 / division.part).round()))
     }
 
     // The two worked examples of the module; two replicas of 56 slices; one A30 with two slices of half of it.

@@ -29,13 +29,13 @@ use crate::schema::{JobRow, JobState};
 /// Owners whose pods are each a job of their own.
 const SERVICES: [&str; 6] = ["ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "ReplicationController", "Node"];
 
-/// What made a pod or a Job, in the end.
+/// Topmost owner of a pod or a Job.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Root<'o> {
     pub(super) namespace: &'o str,
     pub(super) name: &'o str,
     pub(super) kind: &'o str,
-    /// Its identity; of what is known from labels only, its name.
+    /// Identity; the name where only labels are known.
     pub(super) uid: &'o str,
 }
 
@@ -91,7 +91,7 @@ impl<'o> Root<'o> {
         }
     }
 
-    /// What tells it from other roots.
+    /// Key that tells the root from others.
     pub(super) fn key(&self) -> (&'o str, &'o str) {
         (self.namespace, self.uid)
     }
@@ -105,14 +105,14 @@ pub(super) struct Group<'o> {
     pub(super) jobs: Vec<&'o Kept<Job>>,
 }
 
-/// What a group and its queue are told by others.
+/// PodGroup and VC of a group, from other objects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beside<'o> {
     pub(super) group: Option<&'o PodGroup>,
     pub(super) vc: Option<&'o str>,
 }
 
-/// What became of a group.
+/// Outcome of a group.
 struct Fate {
     state: JobState,
     end: Option<i64>,
@@ -142,7 +142,7 @@ impl<'o> Group<'o> {
         (local, jobs().chain(pods()).find_map(|(_, queue)| queue.as_deref()))
     }
 
-    /// Its Jobs, without those that a later one of the same name took the place of.
+    /// Jobs of the group, without those that a later one of the same name replaced.
     fn current_jobs(&self) -> Vec<&'o Kept<Job>> {
         let mut latest: BTreeMap<&str, &'o Kept<Job>> = BTreeMap::new();
         let made = |kept: &Kept<Job>| (kept.object.meta.created, kept.object.meta.version);
@@ -155,7 +155,8 @@ impl<'o> Group<'o> {
         latest.into_values().collect()
     }
 
-    /// Its pods, without those that were lost and that a pod made after they were bound took the place of.
+    /// Pods of the group, without lost ones that were replaced: a pod was made after they were
+    /// bound.
     fn current_pods(&self, objects: &Objects) -> Vec<&'o Kept<Pod>> {
         let latest = self.pods.iter().filter_map(|kept| kept.object.meta.created).max();
         let replaced =
@@ -207,7 +208,8 @@ impl<'o> Group<'o> {
         pod.or_else(|| self.current_jobs().iter().find_map(|kept| kept.object.waits.as_deref()))
     }
 
-    /// How near to each other its pods ask to lie, as most of their GPUs ask, else as its Jobs do; and whether they differ in that.
+    /// Topology that most of the pods' GPUs request, else that of the Jobs; and whether they differ
+    /// in that.
     fn topology(&self) -> (Option<&'o str>, bool) {
         let mut asked: BTreeMap<Option<&'o str>, f64> = BTreeMap::new();
         for kept in &self.pods {
@@ -352,14 +354,14 @@ pub(super) fn joined(names: &BTreeSet<&str>) -> String {
 
 /// The attempts that pods, in order of their start, make; and to which each pod belongs.
 fn attempts<'o>(pods: &[&'o Pod], fate: &Fate) -> (Vec<Attempt>, Vec<(usize, &'o Pod)>) {
-    let mut found: Vec<(Attempt, bool)> = Vec::new();
+    let mut result: Vec<(Attempt, bool)> = Vec::new();
     let mut placed = Vec::new();
     for pod in pods {
         let Some(start) = pod.start else { continue };
         let failed = pod.state.is_final() && pod.state != JobState::Completed;
         let end = pod.end.map(|end| end.max(start));
         let open = pod.state == JobState::Running && fate.state == JobState::Running;
-        match found.last_mut() {
+        match result.last_mut() {
             // After a failure and a pause it is another attempt; pods that take turns are one.
             Some((last, broken)) if !(*broken && last.end.is_some_and(|end| start >= end)) => {
                 last.end = last.end.zip(end).map(|(last, end)| last.max(end));
@@ -371,12 +373,12 @@ fn attempts<'o>(pods: &[&'o Pod], fate: &Fate) -> (Vec<Attempt>, Vec<(usize, &'o
             }
             _ => {
                 let reason = Some(pod.state).filter(|state| state.is_final());
-                found.push((Attempt { start: Some(start), end, reason, open }, failed));
+                result.push((Attempt { start: Some(start), end, reason, open }, failed));
             }
         }
-        placed.push((found.len() - 1, *pod));
+        placed.push((result.len() - 1, *pod));
     }
-    let mut attempts: Vec<Attempt> = found.into_iter().map(|(attempt, _)| attempt).collect();
+    let mut attempts: Vec<Attempt> = result.into_iter().map(|(attempt, _)| attempt).collect();
     if let Some(last) = attempts.last_mut() {
         last.reason = Some(fate.state).filter(|state| state.is_final());
     }

@@ -1,4 +1,4 @@
-//! From what is known of one job to its rows: the job, its attempts where there were several, and where it ran.
+//! Rows of one job: the job, its attempts where there were several, and where it ran.
 //!
 //! Pods of one job may follow one another (a failed one is made anew) or stand beside each other. What the job was given is the most
 //! that its pods held at the same time; so it is on each node. The GPU model is that of the nodes where its pods ran, else what it
@@ -44,7 +44,7 @@ pub(super) fn peak(pods: &[&Pod], amount: impl Fn(&Pod) -> Option<f64>) -> Optio
     Some(without_dust(most))
 }
 
-/// When the pods of each owner were made and bound, in order.
+/// Times at which the pods of each owner were made and bound, in order.
 fn bound<'o>(pods: &[&'o Pod]) -> HashMap<&'o str, Vec<(i64, i64)>> {
     let mut bound: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
     for pod in pods {
@@ -56,8 +56,9 @@ fn bound<'o>(pods: &[&'o Pod]) -> HashMap<&'o str, Vec<(i64, i64)>> {
     bound
 }
 
-/// When a pod that is over and has no end (an evicted one whose containers were cleared away) held nothing any more, at the latest: the
-/// next pod of its owner that was made after it was bound has taken its place.
+/// Latest moment at which a pod that is over without an end (an evicted one whose containers were
+/// cleared away) can have held something: the binding of the next pod of its owner, made after it
+/// was bound.
 fn replaced(pod: &Pod, bound: &HashMap<&str, Vec<(i64, i64)>>) -> Option<i64> {
     let start = pod.start.filter(|_| pod.state.is_final())?;
     let times = bound.get(&*pod.meta.owner.as_ref()?.uid)?;
@@ -72,8 +73,9 @@ pub(super) struct Machines<'o> {
 }
 
 impl<'o> Machines<'o> {
-    /// Of all nodes and flavors. A flavor whose labels name no model has that of the nodes that have its labels, if they agree.
-    pub(super) fn of(nodes: &[&'o Node], flavors: impl Iterator<Item = &'o Flavor>) -> Self {
+    /// Collects all nodes and flavors. A flavor whose labels name no model has that of the nodes
+    /// that have its labels, if they agree.
+    pub(super) fn new(nodes: &[&'o Node], flavors: impl Iterator<Item = &'o Flavor>) -> Self {
         let products = nodes.iter().filter_map(|node| Some((&*node.meta.name, node.given()?))).collect();
         let mut machines = Self { products, ..Self::default() };
         for flavor in flavors {
@@ -110,7 +112,7 @@ pub(super) fn gpu_type<'n>(models: &BTreeSet<&str>, resources: impl Iterator<Ite
     Some(models.iter().map(with).collect::<Vec<_>>().join("|"))
 }
 
-/// What is known of one job.
+/// Rows of one job, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Draft<'o> {
     pub(super) row: JobRow<'o>,

@@ -138,10 +138,10 @@ fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
         loop {
             let word = pieces.next()?;
             let between = pieces.next().unwrap_or_default().trim();
-            let found = before.filter(|_| colon).map(|name| (name, word));
+            let result = before.filter(|_| colon).map(|name| (name, word));
             (before, colon) = (Some(word), between == ":");
-            if found.is_some() {
-                return found;
+            if result.is_some() {
+                return result;
             }
         }
     })

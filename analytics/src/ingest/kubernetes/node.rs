@@ -72,12 +72,12 @@ pub(super) struct Node {
     labels: Vec<(Box<str>, Box<str>)>,
     /// The GPU model.
     product: Option<Box<str>>,
-    /// What the product label says of it, as node selectors name it.
+    /// Model by the product label, as node selectors name it.
     pub(super) label: Option<Box<str>>,
     capacity: Amounts,
-    /// What there is of the resources that may be parts of GPUs, as the node hands them out.
+    /// Amounts of the resources that may be parts of GPUs, as the node hands them out.
     handed: Amounts,
-    /// How its GPUs are divided, if they are.
+    /// Division of the GPUs, if they are divided.
     pub(super) division: Option<Division>,
     gpu_mem_bytes: Option<i64>,
     pub(super) ready: bool,
@@ -95,7 +95,7 @@ impl Node {
         let label = |key| tag(object, "labels", key);
         let number = |key: &str| labels.and_then(|labels| labels.get(key)).and_then(quantity);
         let registered = REGISTERS.iter().find_map(|key| registered(tag(object, "annotations", key)?));
-        let division = Division::of(labels, handed.of(GPU) + handed.of(SHARED)).filter(|_| registered.is_none());
+        let division = Division::new(labels, handed.of(GPU) + handed.of(SHARED)).filter(|_| registered.is_none());
         if let Some(gpus) = registered.as_ref().map(|of| of.gpus).or(division.as_ref().map(|division| division.gpus)) {
             capacity.take(SHARED);
             capacity.set_gpus(Some(gpus));
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// What there is of a resource as the node hands it out, be it parts of GPUs.
+    /// Amount of a resource as the node hands it out, which may be parts of GPUs.
     pub(super) fn units(&self, resource: &str) -> f64 {
         self.handed.of(resource)
     }
@@ -246,8 +246,8 @@ mod tests {
             "GPU-a,10,16384,100,Tesla V100,0,true:GPU-b,10,16384,100,Tesla V100,0,true:",
             r#"[{"id":"GPU-a","count":10,"devmem":16384,"devcore":100,"type":"V100"},{"id":"GPU-b","count":10,"devmem":16384}]"#,
         ] {
-            let found = gpus(&json!({}), &json!({"hami.io/node-nvidia-register": text}), &units);
-            assert_eq!(found, (Some(2.0), Some(16_384.0)), "{text}");
+            let result = gpus(&json!({}), &json!({"hami.io/node-nvidia-register": text}), &units);
+            assert_eq!(result, (Some(2.0), Some(16_384.0)), "{text}");
         }
         for text in ["", "[]", "[1", "odd"] {
             assert_eq!(registered(text), None, "{text}");

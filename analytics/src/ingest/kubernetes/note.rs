@@ -1,5 +1,5 @@
-//! What whoever uses a trace of Kubernetes objects must know of it: what was assumed, what is unknown, and what was read and has no
-//! column.
+//! Notes on a trace of Kubernetes objects: what was assumed, what is unknown, and what was read and
+//! has no column.
 //!
 //! Worked example: 3 Services and a borrowing limit in a dump: "read and not used: Service (3); borrowing limits (1)".
 
@@ -31,7 +31,7 @@ pub(super) struct Counts {
     pub(super) differing: u64,
     /// Jobs whose LocalQueue is not known.
     pub(super) without_queue: u64,
-    /// What was counted in parts of GPUs.
+    /// Counts of GPUs handed out in parts.
     pub(super) divided: Divided,
 }
 

@@ -1,4 +1,4 @@
-//! What all objects of a Kubernetes dump have in common: their kind, their metadata, conditions and times.
+//! Common parts of all objects of a Kubernetes dump: kind, metadata, conditions and times.
 //!
 //! Objects are told by `kind` and the group in `apiVersion`. The items of a raw answer of the API server (`kubectl get --raw`) name
 //! neither; there the fields that only one kind has decide. Times are RFC 3339; Go's zero time (year 1) is unknown.
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// Who made an object.
+/// Owner of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Owner {
     pub(super) kind: Box<str>,
@@ -164,16 +164,16 @@ pub(super) fn count(value: Option<&Value>, column: &str, row: &mut RowAudit<'_>)
 /// A condition of an object's status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Condition<'v> {
-    /// Whether it holds; a condition in doubt (`Unknown`) does not.
+    /// Whether the condition holds; one in doubt (`Unknown`) does not.
     pub(super) holds: bool,
-    /// When that last changed.
+    /// Time of the last change.
     pub(super) at: Option<i64>,
     pub(super) reason: &'v str,
     pub(super) message: &'v str,
 }
 
 impl Condition<'_> {
-    /// Its message, else its reason.
+    /// Message of the condition, else its reason.
     pub(super) fn said(&self) -> Option<Box<str>> {
         [self.message, self.reason].into_iter().map(str::trim).find(|words| !words.is_empty()).map(Into::into)
     }
@@ -182,12 +182,12 @@ impl Condition<'_> {
 /// The condition of a type, where the object has it.
 pub(super) fn condition<'v>(object: &'v Value, name: &str, row: &mut RowAudit<'_>) -> Option<Condition<'v>> {
     let list = object.pointer("/status/conditions")?.as_array()?;
-    let found = list.iter().find(|condition| text(condition.get("type")) == Some(name))?;
+    let result = list.iter().find(|condition| text(condition.get("type")) == Some(name))?;
     Some(Condition {
-        holds: text(found.get("status")) == Some("True"),
-        at: moment(found.get("lastTransitionTime"), name, row),
-        reason: text(found.get("reason")).unwrap_or_default(),
-        message: text(found.get("message")).unwrap_or_default(),
+        holds: text(result.get("status")) == Some("True"),
+        at: moment(result.get("lastTransitionTime"), name, row),
+        reason: text(result.get("reason")).unwrap_or_default(),
+        message: text(result.get("message")).unwrap_or_default(),
     })
 }
 
@@ -226,17 +226,17 @@ pub(super) fn latest(object: &Value) -> Option<i64> {
             _ => {}
         }
     }
-    let mut found = None;
+    let mut result = None;
     // What an object is made of says nothing of when it was read.
     let metadata = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-    found = found.max(metadata.and_then(parse_with_offset));
+    result = result.max(metadata.and_then(parse_with_offset));
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
-        found = found.max(object.get(key).and_then(Value::as_str).and_then(parse_with_offset));
+        result = result.max(object.get(key).and_then(Value::as_str).and_then(parse_with_offset));
     }
     if let Some(status) = object.get("status") {
-        walk(status, 0, &mut found);
+        walk(status, 0, &mut result);
     }
-    found
+    result
 }
 
 #[cfg(test)]

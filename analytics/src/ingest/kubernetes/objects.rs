@@ -1,4 +1,4 @@
-//! From the documents of a dump to the objects in it, each accounted for.
+//! Reads the documents of a dump into objects, each accounted for.
 //!
 //! A document is a list of objects (`kubectl get … -o json`), one object (`kubectl get pod a -o json`, a line of a watch), or an event of
 //! a watch (`--output-watch-events`: `{"type": …, "object": …}`). Lists are read element by element.
@@ -64,7 +64,7 @@ pub(super) struct Objects {
     pub(super) events: Vec<WorkloadEvent>,
     /// Files by their number.
     pub(super) files: Vec<String>,
-    /// What was read and not used, by what it is.
+    /// Counts of items read and not used, by their kind.
     pub(super) passed: BTreeMap<String, u64>,
     /// Rows, and how many of them are entries of an audit log.
     pub(super) rows: u64,

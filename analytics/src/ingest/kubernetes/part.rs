@@ -1,4 +1,4 @@
-//! What is asked for and granted where device plugins hand out parts of GPUs, in GPUs.
+//! Requests and grants in GPUs, where device plugins hand out parts of GPUs.
 //!
 //! How the GPUs of each node are divided its labels say ([`super::division`]). **Requests**: of a pod by the node it is on; else by the
 //! product that its node selector, or the flavor it was admitted to, names; else what all nodes with that resource have in common.
@@ -17,7 +17,7 @@ use super::quantity::{Amounts, GPU, SHARED};
 use super::queue::Flavor;
 use super::workload::Workload;
 
-/// What was divided, for the notes.
+/// Counts of divided GPUs, for the notes.
 #[derive(Debug, Default)]
 pub(super) struct Divided {
     /// Nodes with divided GPUs, the units they hand out and the GPUs they have.
@@ -26,7 +26,7 @@ pub(super) struct Divided {
     pub(super) gpus: f64,
     /// Pods, Workloads and Jobs whose units were counted whole, though some nodes divide them.
     pub(super) whole: u64,
-    /// Whether shares were asked for of which it is not known how large they are.
+    /// Whether shares of unknown size were requested.
     pub(super) unknown_shares: bool,
 }
 
@@ -34,10 +34,10 @@ pub(super) struct Divided {
 #[derive(Debug, Default)]
 struct Parts<'o> {
     by_node: HashMap<&'o str, f64>,
-    /// By product label; `None` where nodes of that product differ.
+    /// GPUs a unit, by product label; `None` where nodes of that product differ.
     by_product: HashMap<&'o str, Option<f64>>,
     by_flavor: HashMap<&'o str, Option<f64>>,
-    /// What the nodes with a resource have in common.
+    /// GPUs a unit that all nodes with a resource have in common.
     by_resource: HashMap<&'static str, Option<f64>>,
     /// Memory of one GPU, mebibytes, by node, and what all nodes have in common.
     memory_by_node: HashMap<&'o str, f64>,

@@ -1,4 +1,4 @@
-//! Where nodes lie: which of their labels name zones, blocks and racks.
+//! Topology of nodes: which of their labels name zones, blocks and racks.
 //!
 //! In this order: the labels that the user names; the levels of the `Topology` object, of Kueue or of the KAI scheduler, that most nodes with GPUs have all labels of (of equals the first by name); well-known labels of clouds and of tools that find out how nodes are wired.
 //! Of the well-known ones count those that at least half of the nodes with GPUs have, and that tell some of these apart, but not every one of them. The node itself is no level. A node that lacks a label lies nowhere. O(nodes × labels × log nodes).
@@ -74,7 +74,7 @@ impl Stored for Levels {
     }
 }
 
-/// Who says which labels count.
+/// Origin of the choice of labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Basis<'o> {
     User,
@@ -91,8 +91,9 @@ pub(super) struct Chosen<'o> {
 }
 
 impl<'o> Chosen<'o> {
-    /// Of `nodes`, each once.
-    pub(super) fn of(nodes: &[&'o Node], topologies: &'o Store<Levels>, named: &'o [String]) -> Self {
+    /// Chooses the labels for `nodes`: those named by the user, else of a Topology, else well-known
+    /// ones.
+    pub(super) fn new(nodes: &[&'o Node], topologies: &'o Store<Levels>, named: &'o [String]) -> Self {
         if !named.is_empty() {
             // Who names one twice means one level.
             let mut met = BTreeSet::new();
@@ -119,14 +120,14 @@ impl<'o> Chosen<'o> {
         Self { labels: KNOWN.iter().filter(tells).copied().collect(), basis: Basis::WellKnown }
     }
 
-    /// Where a node lies; `None` if it lacks a label, or none counts.
+    /// Place of a node; `None` if it lacks a label, or none counts.
     pub(super) fn place(&self, node: &Node) -> Option<String> {
         let of = |label: &&str| Some(format!("{label}={}", node.tagged(label)?));
         let path: Vec<String> = self.labels.iter().map(of).collect::<Option<_>>()?;
         (!path.is_empty()).then(|| path.join(","))
     }
 
-    /// What there is to say of it, if anything.
+    /// Note on the choice of labels, if anything is to be said.
     pub(super) fn note(&self, nodes: &[&Node]) -> Option<String> {
         let lost = nodes.iter().filter(|node| node.gpus() != Some(0.0) && self.place(node).is_none()).count();
         if self.labels.is_empty() || nodes.is_empty() {
@@ -193,7 +194,7 @@ mod tests {
             ("site", json!([level("a/block"), level("a/rack"), level(HOSTNAME)])),
             ("broken", json!([])),
         ]);
-        let chosen = Chosen::of(&nodes, &store, &[]);
+        let chosen = Chosen::new(&nodes, &store, &[]);
         assert_eq!((chosen.place(nodes[0]).as_deref(), chosen.place(nodes[1])), (Some("a/block=b1,a/rack=r7"), None));
         let note = chosen.note(&nodes).unwrap();
         assert!(
@@ -201,9 +202,9 @@ mod tests {
             "{note}"
         );
         let named = ["zone".to_owned()];
-        assert_eq!(Chosen::of(&nodes, &store, &named).place(nodes[1]).as_deref(), Some("zone=z"));
+        assert_eq!(Chosen::new(&nodes, &store, &named).place(nodes[1]).as_deref(), Some("zone=z"));
         let twice = ["zone".to_owned(), "zone".to_owned()];
-        assert_eq!(Chosen::of(&nodes, &store, &twice).place(nodes[1]).as_deref(), Some("zone=z"));
+        assert_eq!(Chosen::new(&nodes, &store, &twice).place(nodes[1]).as_deref(), Some("zone=z"));
     }
 
     // Four nodes: the zone is the same for all and a host has one node each, so only the block says something.
@@ -214,8 +215,8 @@ mod tests {
         let nodes: Vec<Node> = nodes.iter().enumerate().map(|(at, labels)| node(&format!("n{at}"), labels)).collect();
         let nodes: Vec<&Node> = nodes.iter().collect();
         let none = Store::default();
-        let chosen = Chosen::of(&nodes, &none, &[]);
+        let chosen = Chosen::new(&nodes, &none, &[]);
         assert_eq!(chosen.labels, ["cloud.google.com/gce-topology-block"]);
-        assert_eq!(Chosen::of(&nodes[..1], &none, &[]).note(&nodes[..1]), None);
+        assert_eq!(Chosen::new(&nodes[..1], &none, &[]).note(&nodes[..1]), None);
     }
 }

@@ -74,13 +74,13 @@ pub(super) struct Pod {
     pub(super) priority: Option<Box<str>>,
     pub(super) phase: Box<str>,
     pub(super) state: JobState,
-    /// When it was bound to its node.
+    /// Time at which the pod was bound to its node.
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) exit_code: Option<i64>,
     /// Why it waits for a node.
     pub(super) waits: Option<Box<str>>,
-    /// How near to the other pods of its job it asks to lie.
+    /// Topology that the pod requests towards the other pods of its job.
     pub(super) topology: Option<Box<str>>,
 }
 
@@ -126,7 +126,7 @@ impl Pod {
         }
     }
 
-    /// Whether it only keeps a GPU for pods that share it.
+    /// Whether the pod only keeps a GPU for pods that share it.
     pub(super) fn is_reservation(&self) -> bool {
         RESERVATIONS.contains(&&*self.meta.namespace)
     }
@@ -136,7 +136,7 @@ impl Pod {
     }
 }
 
-/// What a pod of this specification asks for.
+/// Resources that a pod of this specification requests.
 pub(super) fn asked(spec: &Value, row: &mut RowAudit<'_>) -> Amounts {
     let mut of = |container: &Value| {
         let resources = container.get("resources");

@@ -25,7 +25,8 @@ use crate::schema::MOST_NUMBER;
 
 /// GPUs, or what a device plugin hands out in their place.
 pub(super) const GPU: &str = "nvidia.com/gpu";
-/// What a device plugin hands out in place of GPUs, where it was told to call it so.
+/// Resource that a device plugin hands out in place of GPUs, where it was configured to rename
+/// them.
 pub(super) const SHARED: &str = "nvidia.com/gpu.shared";
 const MIG: &str = "nvidia.com/mig-";
 /// Percent of the processors of each GPU that HAMi gives a container.
@@ -170,8 +171,8 @@ impl Amounts {
 
     /// Counts memory of GPUs that is asked for as parts of GPUs with so many mebibytes.
     pub(super) fn settle_memory(&mut self, mebibytes: f64) {
-        if let Some(asked) = self.0.remove(MEM) {
-            let part = asked.map(|asked| asked / mebibytes);
+        if let Some(request) = self.0.remove(MEM) {
+            let part = request.map(|request| request / mebibytes);
             let gpus = self.0.get(GPU).copied().unwrap_or(Some(0.0));
             self.set_gpus(gpus.zip(part).map(|(gpus, part)| gpus + part));
         }
@@ -199,12 +200,12 @@ impl Amounts {
         self.0.retain(|name, _| !is_gpu(name));
     }
 
-    /// How much of a resource there is; 0 where it is not named, or unknown.
+    /// Amount of a resource; 0 where it is not named, or unknown.
     pub(super) fn of(&self, resource: &str) -> f64 {
         self.0.get(resource).copied().flatten().unwrap_or(0.0)
     }
 
-    /// Whether something of a resource is named, be it in an unknown amount.
+    /// Whether an amount of a resource is named, known or not.
     pub(super) fn asks_for(&self, resource: &str) -> bool {
         self.0.get(resource).is_some_and(|amount| *amount != Some(0.0))
     }
@@ -246,7 +247,7 @@ impl Amounts {
         }
     }
 
-    /// So many times as much.
+    /// Returns the amounts times `many`.
     pub(super) fn times(mut self, many: f64) -> Self {
         for amount in self.0.values_mut() {
             *amount = amount.map(|amount| amount * many);
@@ -268,12 +269,12 @@ impl Amounts {
         self.0.iter().filter_map(|(name, amount)| Some((name.strip_prefix(MIG)?, amount.unwrap_or(0.0))))
     }
 
-    /// Whether a GPU resource is named, be it with 0.
+    /// Whether a GPU resource is named, even with 0.
     pub(super) fn names_gpus(&self) -> bool {
         self.0.keys().any(|name| is_gpu(name))
     }
 
-    /// Whether GPUs are named, be it in an unknown amount.
+    /// Whether GPUs are named, in a known amount or not.
     pub(super) fn has_gpus(&self) -> bool {
         self.gpu_names().next().is_some() || self.0.contains_key(MEM)
     }

@@ -42,7 +42,7 @@ pub(super) struct ClusterQueue {
     pub(super) quotas: Vec<(Box<str>, Amounts)>,
     /// The cohort it is in; of a cohort its parent.
     cohort: Option<Box<str>>,
-    /// What has no column, by name and how many.
+    /// Counts of items without a column, by name.
     unused: BTreeMap<&'static str, u64>,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct PodGroup {
     pub(super) meta: Meta,
     pub(super) queue: Option<Box<str>>,
     pub(super) priority: Option<Box<str>>,
-    /// When its pods last started, as the KAI scheduler notes it.
+    /// Last start of the group's pods, as the KAI scheduler notes it.
     pub(super) started: Option<i64>,
 }
 
@@ -205,7 +205,7 @@ impl Quotas<'_> {
         any
     }
 
-    /// What was read of queues and has no column in the trace, each with how many there were.
+    /// Items of queues that have no column in the trace, with their counts.
     pub(super) fn unused(&self) -> BTreeMap<&'static str, u64> {
         let mut unused: BTreeMap<&'static str, u64> = BTreeMap::new();
         for queue in self.cluster_queues.iter().chain(&self.cohorts) {
@@ -285,9 +285,12 @@ mod tests {
         for spec in
             [json!({"resourceGroups": groups, "cohort": "all"}), json!({"resourceGroups": groups, "cohortName": "all"})]
         {
-            let found = queue(&spec, &mut row);
-            assert_eq!((found.gpus(), found.cpus(), found.cohort.as_deref()), (Some(24.0), Some(100.0), Some("all")));
-            let quotas = Quotas { cluster_queues: vec![&found], ..Quotas::default() };
+            let result = queue(&spec, &mut row);
+            assert_eq!(
+                (result.gpus(), result.cpus(), result.cohort.as_deref()),
+                (Some(24.0), Some(100.0), Some("all"))
+            );
+            let quotas = Quotas { cluster_queues: vec![&result], ..Quotas::default() };
             assert_eq!(quotas.unused(), BTreeMap::from([("borrowing limits", 2), ("cohorts", 1)]));
         }
         assert!(row.is_clean());
@@ -298,8 +301,8 @@ mod tests {
         let mut row = RowAudit::new("f", 1);
         let resources =
             json!([{"name": "nvidia.com/gpu", "nominalQuota": "8"}, {"name": "amd.com/gpu", "nominalQuota": "many"}]);
-        let found = queue(&json!({"resourceGroups": [{"flavors": [{"resources": resources}]}]}), &mut row);
-        assert_eq!(found.gpus(), None);
+        let result = queue(&json!({"resourceGroups": [{"flavors": [{"resources": resources}]}]}), &mut row);
+        assert_eq!(result.gpus(), None);
         assert!(!row.is_clean());
     }
 

@@ -21,25 +21,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::object::{Kind, Meta};
 use super::timeline::History;
 
-/// Where an object was read.
+/// Location of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     /// Number of the file, from 0.
     pub(super) file: usize,
     /// Number of the object in the file, from 1.
     pub(super) line: u64,
-    /// Whether nothing was repaired in it when it was read.
+    /// Whether nothing was repaired in the object when it was read.
     pub(super) clean: bool,
 }
 
-/// What can be stored.
+/// An object that can be stored.
 pub(super) trait Stored: std::fmt::Debug + PartialEq {
     fn meta(&self) -> &Meta;
-    /// How far it has come, for telling the later of two copies without a version.
+    /// Stage that the object has reached, to tell the later of two copies without a version.
     fn stage(&self) -> u8 {
         0
     }
-    /// What a copy tells that a later copy may not.
+    /// History that a copy tells and a later copy may not.
     fn history(&self) -> History {
         History::default()
     }
@@ -55,12 +55,12 @@ pub(super) struct Kept<T> {
     latest: Option<i64>,
     /// Documents that hold it, in rising order as they are read.
     seen: Vec<u32>,
-    /// Whether a watch said that it was deleted.
+    /// Whether a watch said that the object was deleted.
     deleted: bool,
 }
 
 impl<T> Kept<T> {
-    /// How many documents hold it.
+    /// Number of documents that hold the object.
     pub(super) fn copies(&self) -> usize {
         self.seen.len()
     }
@@ -131,7 +131,7 @@ impl<T: Stored> Store<T> {
         self.0.get(uid)
     }
 
-    /// How many objects were in more than one document.
+    /// Number of objects in more than one document.
     pub(super) fn repeated(&self) -> u64 {
         self.iter().filter(|kept| kept.copies() > 1).count() as u64
     }
@@ -150,7 +150,7 @@ impl Bound {
         self.latest = self.latest.max(other.latest);
     }
 
-    /// Whether it is the later of two. Versions tell it, else moments.
+    /// Whether this bound is the later of two. Versions tell it, else moments.
     fn is_after(self, other: Self) -> bool {
         match self.version.zip(other.version) {
             Some((own, other)) => own > other,
@@ -159,11 +159,11 @@ impl Bound {
     }
 }
 
-/// What one document says of when it was taken.
+/// Bounds on when one document was taken.
 #[derive(Debug, Default)]
 struct Document {
     all: Bound,
-    /// Of the objects of one kind.
+    /// Bounds by kind of object.
     kinds: BTreeMap<Kind, Bound>,
 }
 
@@ -176,7 +176,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Whether it was told nothing.
+    /// Whether no object was noted.
     pub(super) fn is_empty(&self) -> bool {
         self.document.kinds.is_empty()
     }
@@ -212,7 +212,7 @@ impl Documents {
         u32::try_from(self.documents.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     pub(super) fn many(&self) -> usize {
         self.documents.len()
     }
@@ -240,7 +240,7 @@ impl Documents {
         kept.deleted || self.lacking(kind, kept, lists)
     }
 
-    /// Whether a later list of its kind does not hold an object, and may have been of another namespace only.
+    /// Whether a later list of its kind lacks an object, and may be of another namespace only.
     pub(super) fn in_doubt<T: Stored>(&self, kind: Kind, kept: &Kept<T>) -> bool {
         let namespace = &kept.object.meta().namespace;
         let other = self.lists.iter().filter(|((of, held), _)| *of == kind && held != namespace);

@@ -24,7 +24,7 @@ use crate::time::SECOND_MS;
 
 /// An admission is told by a condition and by an event, whose times differ by at most so much.
 const SAME_MS: i64 = 10 * SECOND_MS;
-/// So many attempts without a time are listed; more rows would say no more.
+/// Number of attempts without a time that are listed; more rows would say no more.
 const MOST_UNKNOWN: u64 = 1;
 
 /// Admissions and releases that any copy of a workload, or any event, told.
@@ -68,16 +68,16 @@ fn note(ends: &mut BTreeMap<i64, JobState>, at: i64, cause: JobState) {
     }
 }
 
-/// What the latest copy of a workload says beside its history.
+/// State of a workload in its latest copy, beside its history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Latest<'w> {
-    /// Whether it is admitted.
+    /// Whether the workload is admitted.
     pub(super) running: bool,
-    /// Whether it was deleted after that.
+    /// Whether the workload was deleted after that.
     pub(super) gone: bool,
-    /// When it was over and how.
+    /// End, if known, and end state, once over.
     pub(super) over: Option<(Option<i64>, JobState)>,
-    /// Time its earlier attempts ran, seconds.
+    /// Time that earlier attempts ran, seconds.
     pub(super) past_s: Option<f64>,
     /// Evictions by how they ended the attempt.
     pub(super) evictions: &'w [(JobState, u64)],
@@ -101,12 +101,12 @@ pub(super) struct Attempt {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) reason: Option<JobState>,
-    /// Whether it still runs.
+    /// Whether the attempt still runs.
     pub(super) open: bool,
 }
 
 impl Attempt {
-    /// How long it ran, seconds.
+    /// Run time of the attempt, seconds.
     pub(super) fn run_s(&self) -> Option<f64> {
         Some((self.end? - self.start?) as f64 / SECOND_MS as f64)
     }
@@ -118,9 +118,10 @@ pub(super) struct Timeline {
     pub(super) attempts: Vec<Attempt>,
     /// Attempts without a time beyond the one that is listed.
     pub(super) unlisted: u64,
-    /// Whether what is listed is all of them.
+    /// Whether all attempts are listed.
     pub(super) whole: bool,
-    /// How long all of them ran as Kueue sums it up, of a workload with several that is over; seconds.
+    /// Kueue's sum of the run times of all attempts, of a workload with several that is over,
+    /// seconds.
     pub(super) summed_s: Option<f64>,
 }
 
@@ -171,7 +172,8 @@ pub(super) fn timeline(history: &History, latest: Latest<'_>) -> Timeline {
     Timeline { attempts, unlisted: missing - listed, whole, summed_s }
 }
 
-/// How long all attempts of a workload with several ran, once it is over. The last is in Kueue's sum where its admission was lost.
+/// Sum of the run times of all attempts of a workload with several, once it is over, seconds. The
+/// last is in Kueue's sum where its admission was lost.
 fn summed_s(attempts: &[Attempt], latest: Latest<'_>) -> Option<f64> {
     let over = latest.over.is_some_and(|(end, _)| end.is_some());
     let past_s = latest.sum_s(true).filter(|_| over && attempts.len() > 1)?;
@@ -229,7 +231,8 @@ fn walk(history: &History, latest: Latest<'_>) -> Vec<Attempt> {
     attempts
 }
 
-/// Whether an eviction before these attempts ended another: Kueue's sum has time that is not theirs.
+/// Whether an eviction before these attempts ended another, so that Kueue's sum includes time of
+/// other attempts.
 fn ran_before(attempts: &[Attempt], latest: Latest<'_>) -> bool {
     let known_s: f64 = attempts.iter().filter_map(Attempt::run_s).sum();
     // Without a start, the first attempt may be the one that the event tells the end of.
@@ -337,8 +340,8 @@ mod tests {
         assert_eq!(told(&history(&[500], &[]), latest), (vec![(None, None), (Some(500), None)], false));
         let evictions = [(JobState::Preempted, 3)];
         let latest = Latest { evictions: &evictions, ..latest };
-        let found = timeline(&history(&[500], &[]), latest);
-        assert_eq!((found.attempts.len(), found.unlisted, found.whole), (2, 2, false));
+        let result = timeline(&history(&[500], &[]), latest);
+        assert_eq!((result.attempts.len(), result.unlisted, result.whole), (2, 2, false));
         // With admission checks an eviction may have come before any run.
         assert!(!told(&history(&[500], &[]), Latest { checked: true, ..latest }).1);
         // Evicted, and never ran.
@@ -362,8 +365,8 @@ mod tests {
     fn a_count_of_billions_is_no_list() {
         let evictions = [(JobState::Preempted, u64::MAX), (JobState::Cancelled, 1)];
         let latest = Latest { past_s: Some(1.0), evictions: &evictions, ..NOW };
-        let found = timeline(&history(&[5], &[]), latest);
-        assert_eq!((found.attempts.len(), found.unlisted, found.whole), (2, u64::MAX - 1, false));
+        let result = timeline(&history(&[5], &[]), latest);
+        assert_eq!((result.attempts.len(), result.unlisted, result.whole), (2, u64::MAX - 1, false));
     }
 
     // Workloads are evicted that never ran: an event ends an attempt only where one is open, or where Kueue's sum knows of one.

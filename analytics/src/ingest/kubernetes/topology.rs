@@ -1,4 +1,5 @@
-//! How near to each other pods ask to lie: Kueue's `topologyRequest` of a pod set, and the annotations of pods and pod templates that it is made from.
+//! Topology requests of pods: Kueue's `topologyRequest` of a pod set, and the annotations of pods
+//! and pod templates that it is made from.
 //!
 //! | of a pod set | annotation `kueue.x-k8s.io/…` | in the column `topology` |
 //! |---|---|---|
@@ -39,7 +40,7 @@ const SLICES: Reason = Reason {
 /// Longest key of a label: a domain name of 253 characters, a slash and a name of 63.
 const LONGEST_LABEL: usize = 317;
 
-/// What is asked, as it is written.
+/// Topology request as written.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked<'v> {
     required: Option<&'v Value>,
@@ -49,7 +50,7 @@ struct Asked<'v> {
     slice_size: Option<&'v Value>,
 }
 
-/// What a `topologyRequest` asks; `None` if it asks for nothing.
+/// Reads a `topologyRequest`; `None` if it requests nothing.
 pub(super) fn requested(request: &Value, row: &mut RowAudit<'_>) -> Option<Box<str>> {
     if !request.is_object() {
         row.repair(UNREADABLE, "topologyRequest", &request.to_string());
@@ -68,18 +69,19 @@ pub(super) fn requested(request: &Value, row: &mut RowAudit<'_>) -> Option<Box<s
     asked.read(row)
 }
 
-/// What the annotations of a pod, or of a template of pods, ask; `None` if they ask for nothing.
+/// Reads the topology annotations of a pod, or of a template of pods; `None` if they request
+/// nothing.
 pub(super) fn annotated(pod: &Value, row: &mut RowAudit<'_>) -> Option<Box<str>> {
     let annotations = pod.get("metadata")?.get("annotations")?;
     let of = |key: &str| annotations.get(key).filter(|value| !value.is_null());
-    let asked = Asked {
+    let request = Asked {
         required: of("kueue.x-k8s.io/podset-required-topology"),
         preferred: of("kueue.x-k8s.io/podset-preferred-topology"),
         unconstrained: of("kueue.x-k8s.io/podset-unconstrained-topology"),
         slice_level: of("kueue.x-k8s.io/podset-slice-required-topology"),
         slice_size: of("kueue.x-k8s.io/podset-slice-size"),
     };
-    asked.read(row)
+    request.read(row)
 }
 
 impl Asked<'_> {
@@ -122,12 +124,12 @@ impl Asked<'_> {
             of => of,
         };
         let pods = size.and_then(|size| size.as_u64().or_else(|| size.as_str()?.trim().parse().ok()));
-        let found = level.and_then(label).zip(pods.filter(|pods| *pods > 0));
-        if found.is_none() {
+        let result = level.and_then(label).zip(pods.filter(|pods| *pods > 0));
+        if result.is_none() {
             let written = |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), Value::to_string);
             row.repair(SLICES, "podSetSliceSize", &format!("level {}, size {}", written(level), written(size)));
         }
-        found.map(|(level, pods)| format!("slices={level}/{pods}"))
+        result.map(|(level, pods)| format!("slices={level}/{pods}"))
     }
 }
 
@@ -165,19 +167,19 @@ mod tests {
         [CONFLICT, UNREADABLE, SLICES].iter().filter(|of| ledger.count(of.id) > 0).map(|of| of.id).collect()
     }
 
-    /// What a request is read as, and the reasons of repairs.
+    /// Reads a request; also returns the reasons of repairs.
     fn read(request: &Value) -> (Option<String>, Vec<&'static str>) {
         let mut row = RowAudit::new("f", 1);
-        let found = requested(request, &mut row);
-        (found.map(Into::into), reasons(row))
+        let result = requested(request, &mut row);
+        (result.map(Into::into), reasons(row))
     }
 
     #[test]
     fn each_way_to_ask_has_its_rule() {
         let of = |request: Value| {
-            let (found, reasons) = read(&request);
+            let (result, reasons) = read(&request);
             assert!(reasons.is_empty(), "{request}: {reasons:?}");
-            found
+            result
         };
         assert_eq!(of(json!({"required": "example.com/rack"})).as_deref(), Some("required:example.com/rack"));
         assert_eq!(of(json!({"preferred": "rack"})).as_deref(), Some("preferred:rack"));

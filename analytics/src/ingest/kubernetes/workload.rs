@@ -64,21 +64,21 @@ pub(super) struct Workload {
     pub(super) flavors: Vec<Box<str>>,
     /// Whether a pod set may shrink (`minCount`).
     pub(super) elastic: bool,
-    /// How near to each other its pods ask to lie, and whether pod sets with GPUs differ in that.
+    /// Topology that the pods request, and whether pod sets with GPUs differ in that.
     pub(super) topology: Option<Box<str>>,
     pub(super) differs: bool,
     pub(super) state: JobState,
-    /// The source's own word for it.
+    /// Original state text of the source.
     pub(super) reported: Option<Box<str>>,
     /// Why it waits.
     pub(super) waits: Option<Box<str>>,
-    /// Since when it is admitted.
+    /// Time since which the workload is admitted.
     pub(super) admitted: Option<i64>,
-    /// When it last lost its admission, and how that attempt ended.
+    /// Time of the last loss of admission, and the end state of that attempt.
     pub(super) released: Option<(i64, JobState)>,
-    /// When it was over.
+    /// End of the workload.
     pub(super) end: Option<i64>,
-    /// Time its earlier attempts ran, seconds.
+    /// Time that earlier attempts ran, seconds.
     pub(super) past_s: Option<f64>,
     /// Evictions by how they ended the attempt; empty where the version keeps no count.
     pub(super) evictions: Vec<(JobState, u64)>,
@@ -162,7 +162,7 @@ impl Stored for Workload {
     }
 }
 
-/// How far a job in this state has come.
+/// Stage of a job in this state.
 pub(super) fn stage(state: JobState) -> u8 {
     match state {
         JobState::Pending => 1,
@@ -187,7 +187,7 @@ fn waits(object: &Value, row: &mut RowAudit<'_>) -> Option<Box<str>> {
     lacks("QuotaReserved").or_else(check).or_else(|| lacks("Admitted"))
 }
 
-/// How a finished workload ended.
+/// End state of a finished workload.
 fn finish(condition: &Condition<'_>, row: &mut RowAudit<'_>) -> JobState {
     let message = condition.message.to_ascii_lowercase();
     match condition.reason {
@@ -204,7 +204,8 @@ fn finish(condition: &Condition<'_>, row: &mut RowAudit<'_>) -> JobState {
     }
 }
 
-/// What an eviction is to the attempt it ended: being queued again is a cancellation of that attempt.
+/// End state of the attempt that an eviction ended: being queued again is a cancellation of that
+/// attempt.
 pub(super) fn evicted_as(reason: &str) -> JobState {
     match reason {
         "Preempted" => JobState::Preempted,
@@ -296,7 +297,7 @@ impl Sets {
     }
 }
 
-/// What an event says of a workload: that it was admitted, or evicted and how.
+/// News of a workload in an event: an admission, or an eviction with its end state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Admitted,

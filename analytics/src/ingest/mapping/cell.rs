@@ -1,4 +1,5 @@
-//! From a source's value to a canonical one: null spellings, renames, units, time zones, and an account of failures.
+//! Conversion of a source's value into a canonical one: null spellings, renames, units, time zones,
+//! and an account of failures.
 
 use std::borrow::Cow;
 
@@ -52,13 +53,13 @@ impl<'a> Raw<'a> {
 /// A canonical value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell<'a> {
-    /// Not known.
+    /// Unknown.
     Unknown,
-    /// Of a text or label column.
+    /// Value of a text or label column.
     Text(Cow<'a, str>),
-    /// Of a time (milliseconds), whole number or flag column.
+    /// Value of a time (milliseconds), whole number or flag column.
     Int(i64),
-    /// Of a number column.
+    /// Value of a number column.
     Num(f64),
 }
 
@@ -390,10 +391,10 @@ mod tests {
             let zone = Zone::named("Asia/Shanghai").unwrap();
             let converter = Converter::new(&mapping, &zone).unwrap();
             let mut audit = RowAudit::new("f", 1);
-            let found = converter.number(Raw::Text(value), "temp_c", &mut audit);
+            let result = converter.number(Raw::Text(value), "temp_c", &mut audit);
             let mut ledger = crate::quality::Ledger::default();
             ledger.keep(audit);
-            (found, ledger.entries.first().map(|entry| entry.remedy.clone()).unwrap_or_default())
+            (result, ledger.entries.first().map(|entry| entry.remedy.clone()).unwrap_or_default())
         };
         let comma = "decimal = \",\"";
         assert_eq!(number(comma, "0,5").0, Some(0.5));
@@ -401,8 +402,8 @@ mod tests {
         // 1.500 is 1500 where the comma is the decimal mark, or 1.5 where it was forgotten: not to be guessed.
         assert_eq!(number(comma, "1.500").0, None);
         assert_eq!(number("", "1.500").0, Some(1.5));
-        let (found, remedy) = number("", "0,5");
-        assert!(found.is_none() && remedy.contains("decimal = \",\""), "{remedy}");
+        let (result, remedy) = number("", "0,5");
+        assert!(result.is_none() && remedy.contains("decimal = \",\""), "{remedy}");
         assert!(!number("", "a,5").1.contains("decimal"));
         assert!(Mapping::parse("m", &text("decimal = \"'\"")).unwrap_err().to_string().contains("decimal `'`"));
     }

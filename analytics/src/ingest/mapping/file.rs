@@ -28,7 +28,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("availability", &["zone", "ts", "count"]),
 ];
 
-/// Where a user is sent to read more.
+/// Pointer to the manual, for error messages.
 const MANUAL: &str = "see datasets/mappings/README.md";
 
 #[derive(Debug, Deserialize)]
@@ -59,7 +59,7 @@ struct SourceSpec {
     notes: Vec<String>,
 }
 
-/// What a file must hold for a built-in mapping to be its own.
+/// Contents by which a file is recognised as that of a built-in mapping.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Detect {
@@ -89,30 +89,30 @@ struct RuleSpec {
 /// A checked mapping.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// What messages call it.
+    /// Name in messages.
     pub(super) name: String,
     /// Canonical table that rows go to.
     pub(super) table: &'static str,
-    /// Between fields; `None` for whichever of comma and tab the header has more of.
+    /// Separator of fields; `None` for whichever of comma and tab the header has more of.
     pub(super) separator: Option<u8>,
     /// Whether numbers are written with a comma before their fraction.
     pub(super) decimal_comma: bool,
-    /// What comment lines begin with; empty for none.
+    /// Beginning of comment lines; empty for none.
     pub(super) comment: String,
     /// Further spellings of unknown.
     pub(super) null: Vec<String>,
     /// The source's zone, if it names one.
     pub(super) zone: Option<String>,
-    /// How times without a unit of their own are written.
+    /// Format of times without a unit of their own.
     pub(super) time_unit: TimeUnit,
     /// The local time that time 0 stands for.
     pub(super) origin: Option<DateTime>,
     basis: Option<TimeBasis>,
     /// Whether the source counts GPUs at all.
     pub(super) counts_gpus: bool,
-    /// What a reader of a report must know.
+    /// Caveats for the reader of a report.
     pub(super) notes: Vec<String>,
-    /// What tells its files.
+    /// Contents by which its files are recognised.
     pub(super) detect: Option<Detect>,
     /// One for each column of the table, in its order.
     pub(super) rules: Vec<(ColumnSpec, Option<Rule>)>,
@@ -120,14 +120,14 @@ pub(super) struct Mapping {
     pub(super) required: &'static [&'static str],
 }
 
-/// Where the value of a canonical column comes from.
+/// Origin of the value of a canonical column.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     /// Source column and whether a file may lack it, or the same text for all rows.
     pub(super) from: Given,
-    /// What a number is multiplied by.
+    /// Factor of a number.
     pub(super) factor: f64,
-    /// How the column writes times, where it does so in its own way.
+    /// Format of the column's times, where it differs from the mapping's.
     pub(super) time_unit: Option<TimeUnit>,
     /// Durations added to a time: their source columns, and milliseconds in their unit.
     pub(super) add: Vec<String>,
@@ -210,7 +210,7 @@ impl Mapping {
         })
     }
 
-    /// What the times are relative to, once the zone is known; `None` if the table has no times.
+    /// Reference of the times, once the zone is known; `None` if the table has no times.
     pub(super) fn basis(&self, zone: &Zone) -> Option<TimeBasis> {
         match &self.basis {
             Some(TimeBasis::Local) if zone.name() == "UTC" => Some(TimeBasis::Utc),
@@ -219,7 +219,7 @@ impl Mapping {
     }
 }
 
-/// What was found and what would fix it.
+/// Finding and remedy.
 type Wrong = (String, String);
 
 struct CheckedSource {
@@ -354,7 +354,8 @@ fn check_rule(table: &str, column: &ColumnSpec, spec: &RuleSpec) -> Result<Rule,
     Ok(Rule { from, factor: by, time_unit, add, add_factor_ms, values: spec.values.clone() })
 }
 
-/// Whether the words that states are renamed to are canonical: a typing error would silently make them unknown.
+/// Checks that the words that states are renamed to are canonical: a typing error would silently
+/// make them unknown.
 fn check_states(from: &Given, spec: &RuleSpec) -> Result<(), Wrong> {
     let constant = if let Given::Constant(word) = from { Some(word) } else { None };
     let given = spec.values.values().chain(constant.filter(|word| !spec.values.contains_key(word.as_str())));

@@ -97,7 +97,7 @@ impl Sink<'_, '_, '_> {
     }
 }
 
-/// What a file is said to be when the library gives up on it.
+/// Finding on a file that the library cannot read.
 const BROKEN: &str = "the Parquet data is damaged";
 
 /// A Parquet column in one of the types we read.

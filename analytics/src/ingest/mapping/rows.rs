@@ -14,7 +14,7 @@ use crate::ingest::source::{Head, SourceFile};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::{ColumnMut, ColumnSpec, JobRow, JobState, Table};
 
-/// What files of one request have in common: the rows already seen.
+/// Rows already seen in the files of one request.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     /// Hashes of whole rows, by table. Two rows of ten million with the same hash are a chance of one in 10⁵.
@@ -39,7 +39,7 @@ pub(super) struct Layout<'m> {
     job: Option<JobPlaces>,
 }
 
-/// Where one canonical column comes from.
+/// Origin of one canonical column.
 struct Place<'m> {
     spec: &'m ColumnSpec,
     rule: Option<&'m Rule>,
@@ -67,7 +67,7 @@ struct JobPlaces {
 }
 
 impl<'m> Layout<'m> {
-    fn of(mapping: &'m Mapping) -> Self {
+    fn new(mapping: &'m Mapping) -> Self {
         let position = |name: &str| mapping.rules.iter().position(|(spec, _)| spec.name == name);
         let mut layout = Self {
             wanted: Vec::new(),
@@ -167,7 +167,7 @@ impl Rows {
         options: &ReadOptions<'_>,
         ledger: &mut Ledger,
     ) -> Result<()> {
-        let layout = Layout::of(mapping);
+        let layout = Layout::new(mapping);
         let mut columns = table.columns_mut();
         let mut sink =
             Sink { rows: self, layout: &layout, converter, columns: &mut columns, pushed: 0, table: T::NAME };
@@ -185,7 +185,7 @@ impl Rows {
     }
 }
 
-/// Whichever of comma, tab, semicolon and bar the header has most of.
+/// Separator that the header has most of: comma, tab, semicolon or bar.
 pub(super) fn separator(head: &Head, comment: &str) -> u8 {
     let is_comment = |line: &str| !comment.is_empty() && line.starts_with(comment);
     let header = head.text.lines().find(|line| !line.trim().is_empty() && !is_comment(line)).unwrap_or_default();
@@ -300,9 +300,9 @@ impl Sink<'_, '_, '_> {
         let state = match cell.text() {
             None => JobState::Unknown,
             Some(word) => {
-                let found =
+                let result =
                     JobState::ALL.into_iter().find(|state| state.id() == word).or_else(|| JobState::parse(word));
-                found.unwrap_or_else(|| {
+                result.unwrap_or_else(|| {
                     audit.repair(UNKNOWN_WORD, place.spec.name, word);
                     JobState::Unknown
                 })

@@ -153,8 +153,8 @@ impl Sink for Pages<'_> {
         if around.rest.get("SpotPriceHistory").unwrap_or(&around.rest) == &Value::Bool(true) {
             return Ok(());
         }
-        let found = "there is no SpotPriceHistory list";
-        Err(Error::format(self.file.name(), found, "save the history again, as JSON"))
+        let result = "there is no SpotPriceHistory list";
+        Err(Error::format(self.file.name(), result, "save the history again, as JSON"))
     }
 
     fn ledger(&mut self) -> &mut Ledger {

@@ -160,7 +160,7 @@ struct ZoneHours {
 }
 
 impl ZoneHours {
-    /// What a reader of the trace must know of them, if anything.
+    /// Note on the hours for the reader of the trace, if any.
     fn describe(&mut self, zone: &str) -> Option<String> {
         self.times.sort_unstable();
         let (first, last) = (*self.times.first()?, *self.times.last()?);

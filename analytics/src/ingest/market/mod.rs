@@ -1,4 +1,5 @@
-//! What the world outside a cluster offers: instance prices, spot availability, carbon intensity of the grid.
+//! Market data from outside a cluster: instance prices, spot availability, carbon intensity of the
+//! grid.
 
 mod aws_spot;
 mod azure_spot;

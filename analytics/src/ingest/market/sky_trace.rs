@@ -83,7 +83,7 @@ struct Samples<'a> {
     file: &'a SourceFile,
     /// Instances at each sample of the document being read; not a number where the sample is none.
     counts: Vec<f64>,
-    /// What stands in the place of a sample that is none.
+    /// Text in place of a sample that is none.
     bad: BTreeMap<usize, String>,
     seen: &'a mut SeenKeys,
     trace: &'a mut Trace,
@@ -100,7 +100,7 @@ impl Sink for Samples<'_> {
 
     fn document(&mut self, around: &Around) -> Result<()> {
         let (file, document) = (self.file, &around.rest);
-        let wrong = |found: &str| Error::format(file.name(), found, REMEDY);
+        let wrong = |result: &str| Error::format(file.name(), result, REMEDY);
         let gap_s = document.pointer("/metadata/gap_seconds").and_then(Value::as_f64).filter(|gap| *gap > 0.0);
         let gap_s = gap_s.ok_or_else(|| wrong("metadata.gap_seconds is not a positive number"))?;
         if document.get("data") != Some(&Value::Bool(true)) {
@@ -132,12 +132,12 @@ impl Sink for Samples<'_> {
         if let Some(prices) = document.get("prices").and_then(Value::as_array)
             && prices.len() != self.counts.len()
         {
-            let found = format!("prices has {} values, and data {}", prices.len(), self.counts.len());
+            let result = format!("prices has {} values, and data {}", prices.len(), self.counts.len());
             let remedy = "write a price for each sample, null where it is not known, or leave prices out";
-            return Err(Error::format(file.name(), found, remedy));
+            return Err(Error::format(file.name(), result, remedy));
         }
-        let on_demand = listed(document).map_err(|found| {
-            Error::format(file.name(), found, "write dollars an hour above 0, or leave on_demand_price out")
+        let on_demand = listed(document).map_err(|result| {
+            Error::format(file.name(), result, "write dollars an hour above 0, or leave on_demand_price out")
         })?;
         let bad = std::mem::take(&mut self.bad);
         for (ix, count) in std::mem::take(&mut self.counts).into_iter().enumerate() {
@@ -180,7 +180,10 @@ fn price(value: &Value) -> Option<f64> {
     value.as_f64().filter(|price| *price > 0.0 && price.is_finite())
 }
 
-/// What a document says on-demand costs, dollars an hour; nothing where it says nothing or null. What it says if that is no price.
+/// On-demand price of a document, dollars an hour; `None` where there is none or it is null.
+///
+/// # Errors
+/// The text in its place, if it is no price.
 fn listed(document: &Value) -> std::result::Result<Option<f64>, String> {
     let at = ["/metadata/on_demand_price", "/metadata/price_info/on_demand_price"].map(|at| document.pointer(at));
     match at.into_iter().flatten().find(|value| !value.is_null()) {

@@ -35,7 +35,7 @@ fn of_gpus(gpu: &str, gpus: &str) -> Option<(String, f64)> {
     (!gpu.is_empty()).then(|| (gpu.to_ascii_uppercase(), f64::from(number)))
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Clone, PartialEq)]
 enum Event {
     Created { name: String, gpus: String, zone: String },
@@ -110,7 +110,7 @@ impl Reader for SpotLog {
     }
 }
 
-/// How many samples of a file are of an unknown type.
+/// Reads a file, and returns the number of its samples of an unknown type.
 fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace) -> Result<usize> {
     let named_ms = moment_in_name(&file.stem(), &Zone::utc());
     let mut types: HashMap<String, String> = HashMap::new();

@@ -75,7 +75,7 @@ impl Sum {
     }
 }
 
-/// What the group tag table says of a job.
+/// Entry of the group tag table for a job.
 #[derive(Debug, Clone, Copy)]
 struct Tag {
     gpu_type: Option<u32>,
@@ -385,7 +385,7 @@ impl<'f> Join<'f> {
                 job.end = None;
             }
             let text = |code: Option<u32>| code.and_then(|code| self.names.text(code));
-            let asked = text(job.tag.and_then(|tag| tag.gpu_type));
+            let request = text(job.tag.and_then(|tag| tag.gpu_type));
             let given = || {
                 let models: Vec<&str> = job.gpu_types.iter().filter_map(|code| self.names.text(*code)).collect();
                 (!models.is_empty()).then(|| models.join("|"))
@@ -396,7 +396,7 @@ impl<'f> Join<'f> {
                 user: text(job.user).map(Into::into),
                 name: text(job.tag.and_then(|tag| tag.group)).map(Into::into),
                 job_type: text(job.tag.and_then(|tag| tag.workload)).map(Into::into),
-                gpu_type: asked.map(Into::into).or_else(|| given().map(Into::into)),
+                gpu_type: request.map(Into::into).or_else(|| given().map(Into::into)),
                 state: Some(job.state.id().into()),
                 reported_state: text(job.status).map(Into::into),
                 submit: Some(job.submit),

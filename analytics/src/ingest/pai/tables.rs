@@ -2,7 +2,7 @@
 
 use crate::ingest::source::{Head, SourceFile};
 
-/// Which of the seven tables a file is.
+/// Role of a file: one of the seven tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     GroupTag,
@@ -94,7 +94,7 @@ impl Role {
         }
     }
 
-    /// What the file's published name holds.
+    /// Part of the file's published name.
     fn name(self) -> &'static str {
         match self {
             Self::GroupTag => "pai_group_tag",

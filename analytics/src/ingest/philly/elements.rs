@@ -24,7 +24,7 @@ pub(super) struct Element {
     pub(super) text: String,
 }
 
-/// Where in the text the splitter stands.
+/// State of the splitter within the text.
 #[derive(Debug, Default)]
 struct Splitter {
     open: Vec<u8>,
@@ -34,7 +34,7 @@ struct Splitter {
     buffer: Vec<u8>,
 }
 
-/// What a byte did.
+/// Effect of a byte.
 enum Step {
     More,
     /// The element in the buffer is complete.

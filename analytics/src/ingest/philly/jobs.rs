@@ -26,7 +26,7 @@ use crate::schema::{AttemptRow, JobRow, JobState, PlacementRow};
 use crate::time::{SECOND_MS, Zone};
 use crate::trace::Trace;
 
-/// What is known across the files of a request.
+/// Jobs known so far, across the files of a request.
 #[derive(Debug, Default)]
 pub(super) struct JobLog {
     known: Known,
@@ -63,7 +63,7 @@ impl Attempt {
 
 impl JobLog {
     /// Begins with the jobs that other readers have brought into `trace`.
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(super) fn new(trace: &Trace) -> Self {
         Self { known: Known::of(trace), ..Self::default() }
     }
 
@@ -192,7 +192,8 @@ impl JobLog {
     }
 }
 
-/// Whether the last attempt's end is there but unreadable, so that its absence does not mean that the job still ran.
+/// Whether the last attempt's end is present but unreadable, so that its absence does not mean that
+/// the job still ran.
 fn last_end_is_bad(fields: &serde_json::Map<String, Value>) -> bool {
     let last = fields.get("attempts").and_then(Value::as_array).and_then(|list| list.last());
     last.and_then(|last| last.get("end_time")).and_then(text).is_some()

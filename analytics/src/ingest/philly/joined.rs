@@ -66,7 +66,7 @@ impl Reader for PhillyJoined {
     }
 }
 
-/// What the notes say in numbers.
+/// Counts for the notes.
 #[derive(Default)]
 struct Counts {
     jobs: u64,

@@ -16,14 +16,14 @@ pub(super) struct Known {
     seen: SeenKeys,
 }
 
-/// Where a job belongs.
+/// Relation of a job to those already met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is new.
+    /// A new job.
     New,
-    /// This reader has met it before.
+    /// A job that this reader has met before.
     Repeated,
-    /// Another reader has brought it, as this row.
+    /// A job that another reader has brought, as this row.
     Elsewhere(usize),
 }
 
@@ -41,7 +41,7 @@ impl Known {
         Self { elsewhere, seen: SeenKeys::default() }
     }
 
-    /// Where the job `key` belongs.
+    /// Looks up the job `key`.
     pub(super) fn place(&mut self, key: &str) -> Place {
         if !self.seen.is_new(key) {
             return Place::Repeated;

@@ -13,7 +13,7 @@ use crate::trace::Trace;
 /// Reads the files of the official trace.
 pub(crate) struct Philly;
 
-/// What a file of the trace holds.
+/// Content of a file of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Jobs,
@@ -23,7 +23,7 @@ enum Role {
 }
 
 impl Role {
-    fn of(head: &Head) -> Option<Self> {
+    fn new(head: &Head) -> Option<Self> {
         let text = head.text.trim_start();
         let json = text.strip_prefix('[').map(str::trim_start);
         if json.is_some_and(|json| json.starts_with('{'))
@@ -62,18 +62,18 @@ impl Reader for Philly {
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
-        if Role::of(head).is_some() { Confidence::Sure } else { Confidence::No }
+        if Role::new(head).is_some() { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         trace.basis = TimeBasis::Utc;
         let zone = options.zone_or(super::ZONE)?;
         zone.name().clone_into(&mut trace.zone);
-        let mut jobs = jobs::JobLog::of(trace);
+        let mut jobs = jobs::JobLog::new(trace);
         let mut machines = Inventory::default();
         for file in files {
             let head = file.head()?;
-            let role = Role::of(&head).ok_or_else(|| {
+            let role = Role::new(&head).ok_or_else(|| {
                 Error::format(
                     file.name(),
                     "neither a Philly job log, machine list, VC list nor utilisation log",

@@ -18,7 +18,7 @@ use crate::trace::Trace;
 /// Bytes in a KiB.
 const KIB: f64 = 1_024.0;
 
-/// Which of the three logs.
+/// Log of utilisation that a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Telemetry {
     Gpu,

@@ -1,4 +1,4 @@
-//! What one record of an allocation or of a step says, whatever form it was read in.
+//! Content of one record of an allocation or of a step, whatever form it was read in.
 
 use std::sync::Arc;
 
@@ -72,8 +72,9 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// Whether it ended without ever having been given anything, though a start is written: Slurm writes the moment of
-    /// the cancellation as start and end of a job that never left the queue.
+    /// Whether the job ended without ever having been given anything, though a start is written:
+    /// Slurm writes the moment of the cancellation as start and end of a job that never left the
+    /// queue.
     pub(super) fn never_started(&self) -> bool {
         let Some(state) = self.state.filter(|state| state.is_final() && *state != JobState::Completed) else {
             return false;
@@ -95,7 +96,8 @@ impl Allocation {
         }
     }
 
-    /// Whether it is what is left of a job on a cluster of a federation that did not get it.
+    /// Whether the record is the remainder of a job on a cluster of a federation that did not get
+    /// it.
     pub(super) fn is_revoked(&self) -> bool {
         let words = self.reported_state.as_deref().unwrap_or_default().to_ascii_uppercase();
         let revoked = words.split([',', ' ']).any(|word| matches!(word.trim_end_matches('+'), "REVOKED" | "RV"));
@@ -115,7 +117,7 @@ impl Allocation {
         self.alloc_listed = false;
     }
 
-    /// Whether it ended, by its state or, without one, by its end.
+    /// Whether the job ended, by its state or, without one, by its end.
     pub(super) fn is_over(&self) -> bool {
         self.state.map_or(self.end.is_some(), JobState::is_final) || (self.requeued && self.end.is_some())
     }
@@ -126,7 +128,7 @@ impl Allocation {
     }
 }
 
-/// What a step says about the job it belongs to.
+/// Content of a step for the job it belongs to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Step {
     /// Share of its GPUs' time a kernel was resident, 0 to 1.

@@ -1,4 +1,4 @@
-//! From accounting records to jobs, attempts and placements.
+//! Conversion of accounting records into jobs, attempts and placements.
 //!
 //! One job may have several records: each requeue writes another one with the same identifier and a later submission
 //! (the moment it was queued again). Identifiers are also used again once they run out. A record continues the one
@@ -51,7 +51,7 @@ const CUT_TASK_LIST: Reason = Reason {
     remedy: "export with SLURM_BITSTR_LEN=0 for whole lists",
 };
 
-/// Where a record was read, for what is found out later.
+/// Location of a record, for findings made later.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     /// Number of the file, from 1.
@@ -93,9 +93,9 @@ impl Assembly {
     }
 
     /// Takes shards in what was asked for and given for parts of GPUs, and counts the record if there are any.
-    pub(super) fn settle_shards(&mut self, asked: &mut Tres, given: &mut Tres) {
+    pub(super) fn settle_shards(&mut self, request: &mut Tres, given: &mut Tres) {
         let per_gpu = self.shards_per_gpu;
-        let (of_asked, of_given) = (asked.settle_shards(per_gpu), given.settle_shards(per_gpu));
+        let (of_asked, of_given) = (request.settle_shards(per_gpu), given.settle_shards(per_gpu));
         if of_asked && !of_given {
             given.may_hide_shards();
         }
@@ -460,7 +460,8 @@ fn place(job_key: &str, attempt: i64, record: &Allocation, gpus: Option<f64>, tr
     }
 }
 
-/// What ended an attempt, `None` while it runs. Being queued again or resized is a cancellation of that attempt.
+/// End state of an attempt, `None` while it runs. Being queued again or resized is a cancellation
+/// of that attempt.
 fn end_reason(record: &Allocation) -> Option<JobState> {
     match record.state {
         Some(JobState::Pending | JobState::Running) if record.requeued && record.end.is_some() => {

@@ -62,7 +62,7 @@ const PATHS: [&str; 4] = ["workdir", "stdout", "stderr", "stdin"];
 
 /// Parts beyond the number of columns that a record may have: more are no record.
 const MOST_SURPLUS: usize = 4_096;
-/// What it costs to give a column a text that is odd for it.
+/// Cost of a text that is odd for its column.
 const ODD: u32 = 1_000;
 /// No way.
 const NO: u32 = u32::MAX;
@@ -130,7 +130,8 @@ impl Form {
         }
     }
 
-    /// What it costs to give a column several parts; `None` if it takes one. Lists hold the separator if it is a comma.
+    /// Cost of giving a column several parts; `None` if it takes one. Lists hold the separator if
+    /// it is a comma.
     fn price(self, comma: bool) -> Option<u32> {
         match self {
             Self::Free(rank, _) => Some(10 + rank),
@@ -151,7 +152,7 @@ impl Form {
         }
     }
 
-    /// What it costs to begin a value of this form with `text`.
+    /// Cost of beginning a value of this form with `text`.
     fn cost(self, text: &str) -> u32 {
         match self {
             Self::Free(_, true) if !(text.starts_with('/') || field::is_null(text)) => ODD,
@@ -240,7 +241,7 @@ impl Columns {
         Self { names, forms, separator: separator.to_owned(), trailing, repeated }
     }
 
-    /// Where the column called so stands.
+    /// Position of the column `name`.
     pub(super) fn at(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|have| have == name)
     }
@@ -250,7 +251,7 @@ impl Columns {
         &self.names
     }
 
-    /// What separates them.
+    /// Separator of the columns.
     pub(super) fn separator(&self) -> &str {
         &self.separator
     }
@@ -300,11 +301,11 @@ impl Columns {
         if let Some(quoted) = self.quoted(record) {
             return Some(quoted);
         }
-        let found = (surplus <= MOST_SURPLUS).then(|| self.align(record, &parts, surplus)).flatten();
-        found.or_else(|| (surplus == 0 && !record.contains('\n')).then_some(parts)).map(borrowed)
+        let result = (surplus <= MOST_SURPLUS).then(|| self.align(record, &parts, surplus)).flatten();
+        result.or_else(|| (surplus == 0 && !record.contains('\n')).then_some(parts)).map(borrowed)
     }
 
-    /// Whether each of as many fields as there are columns has its form.
+    /// Whether each of as many fields as there are columns has the form of its column.
     fn fit<'f>(&self, fields: impl Iterator<Item = &'f str>) -> bool {
         self.forms.iter().zip(fields).all(|(form, field)| form.fits(field))
     }
@@ -356,8 +357,9 @@ impl Columns {
         Some(fields)
     }
 
-    /// What it costs to part the first of `parts` into the columns up to this one, by how many parts of the surplus these have
-    /// taken, from what it costs up to the one before; and how many of them this one takes.
+    /// Costs of parting the first of `parts` into the columns up to this one, by the number of
+    /// surplus parts taken, from the costs up to the one before; and the number that this column
+    /// takes of them.
     fn step(&self, form: Form, column: usize, parts: &[&str], costs: &[u32]) -> (Vec<u32>, Vec<u16>) {
         let price = form.price(self.separator.trim() == ",");
         let mut next = vec![NO; costs.len()];
@@ -465,7 +467,7 @@ mod tests {
         assert_eq!(fields, ["7", "FAILED", "cpu=1,gres/gpu=4", "n1", "a, \"b\""]);
     }
 
-    /// Found by the test against a real Slurm: the last bar of -p was counted among those of the name.
+    /// The last bar of a line of `-p` is not counted among those of the name, as it once was.
     #[test]
     fn the_last_bar_of_a_line_is_not_the_names() {
         assert_eq!(parted("JobName|JobID|State|", "a|b|c|7|FAILED|").unwrap(), ["a|b|c", "7", "FAILED"]);

@@ -7,7 +7,7 @@
 
 use crate::time::{DAY_S, HOUR_S, MINUTE_S};
 
-/// What a duration column holds.
+/// Content of a duration column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SlurmDuration {
     /// A length, seconds.

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why a host list cannot be expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostlistError {
-    /// It is not a host list.
+    /// Not a host list.
     Syntax,
-    /// It stands for more names than the caller wants.
+    /// More names than the caller wants.
     TooMany,
 }
 
@@ -25,7 +25,7 @@ pub fn expand(text: &str, limit: usize) -> Result<Vec<String>, HostlistError> {
     expand_at(text, limit, 0)
 }
 
-/// How deep lists may nest.
+/// Greatest depth of nested lists.
 const DEEPEST: usize = 4;
 
 fn expand_at(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, HostlistError> {
@@ -106,7 +106,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// What a bracket stands for: numbers, ranges, or lists within.
+/// Expands a bracket: numbers, ranges, or lists within.
 fn bracket(text: &str, limit: usize, depth: usize) -> Result<Vec<String>, HostlistError> {
     let mut choices = Vec::new();
     for item in split(text)? {
@@ -151,7 +151,7 @@ pub fn compress<S: AsRef<str>>(names: &[S]) -> String {
     let mut numbered: Vec<(Around<'_>, &str)> = Vec::new();
     for name in names {
         match around(name.as_ref()) {
-            Some(found) => numbered.push(found),
+            Some(result) => numbered.push(result),
             None => {
                 plain.insert(name.as_ref());
             }

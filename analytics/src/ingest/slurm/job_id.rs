@@ -6,7 +6,7 @@
 /// Tasks one waiting array record may stand for before it is kept as one row.
 const MOST_TASKS: usize = 65_536;
 
-/// Which part of a job a record is about.
+/// Part of a job that a record is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// The job itself.
@@ -24,7 +24,7 @@ pub enum Part {
 pub struct JobId {
     /// The number; the array's or heterogeneous job's own for its parts.
     pub job: u64,
-    /// Which part.
+    /// Part of the job.
     pub part: Part,
     /// The step (`batch`, `extern`, `0`), `None` for the allocation.
     pub step: Option<String>,

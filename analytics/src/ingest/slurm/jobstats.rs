@@ -19,12 +19,12 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
-/// What marks a summary.
+/// Mark of a summary.
 const MARK: &str = "JS1:";
 /// The longest JSON that a summary can be, bytes: a node is some hundred.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// What a summary says of a job.
+/// Summary of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Summary {
     /// GPUs it had.
@@ -97,8 +97,8 @@ mod tests {
     }
 
     fn of(value: &Value) -> (Option<f64>, Option<f64>) {
-        let found = summary(&packed(value.to_string().as_bytes())).unwrap().unwrap();
-        (found.gpus, found.gpu_util_ratio)
+        let result = summary(&packed(value.to_string().as_bytes())).unwrap().unwrap();
+        (result.gpus, result.gpu_util_ratio)
     }
 
     #[test]

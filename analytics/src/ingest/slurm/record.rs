@@ -76,12 +76,12 @@ impl Records {
             tres::note(&tres, name, &mut row);
             Some(tres)
         };
-        let [asked, given] = ["ReqTRES", "AllocTRES"].map(&mut list);
-        let (asked_has, given_has) = (asked.is_some(), given.is_some());
-        let (mut asked, mut given) = (asked.unwrap_or_default(), given.unwrap_or_default());
-        self.assembly.settle_shards(&mut asked, &mut given);
+        let [request, given] = ["ReqTRES", "AllocTRES"].map(&mut list);
+        let (asked_has, given_has) = (request.is_some(), given.is_some());
+        let (mut request, mut given) = (request.unwrap_or_default(), given.unwrap_or_default());
+        self.assembly.settle_shards(&mut request, &mut given);
         let mem = text("ReqMem").and_then(Requested::parse).and_then(|mem| mem.total_bytes(cpus, nodes));
-        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let gpu_type = request.gpu_type().or_else(|| given.gpu_type());
         let exit = text("ExitCode").and_then(|code| code.split(':').next()?.parse().ok());
         // A job may well be called `none` or `-`, so only an empty name is unknown.
         let name = get("JobName").map(str::trim).filter(|name| !name.is_empty());
@@ -105,15 +105,15 @@ impl Records {
             suspended_s: suspended_s.filter(|seconds| *seconds >= 0.0 && start.is_some()),
             time_limit_s: limit_minutes.map(|minutes| minutes * 60.0),
             exit_code: exit,
-            req_nodes: nodes.or(asked.nodes),
+            req_nodes: nodes.or(request.nodes),
             alloc_nodes: given.nodes,
-            req_cpus: cpus.or(asked.cpus),
+            req_cpus: cpus.or(request.cpus),
             alloc_cpus: given.cpus,
-            req_mem_bytes: mem.or(asked.mem_bytes),
+            req_mem_bytes: mem.or(request.mem_bytes),
             alloc_mem_bytes: given.mem_bytes,
-            req_gpus: asked.gpus(),
+            req_gpus: request.gpus(),
             alloc_gpus: given.gpus(),
-            req_listed: asked_has && !asked.hides_gpus(),
+            req_listed: asked_has && !request.hides_gpus(),
             alloc_listed: given_has && !given.hides_gpus(),
             nodes_told: true,
             ..Allocation::default()

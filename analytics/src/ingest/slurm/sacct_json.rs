@@ -91,11 +91,11 @@ fn read_file(
     let mut documents = 0;
     // Exports put one after the other are documents one after the other.
     while documents == 0 || parser.end().is_err() {
-        let found = (Document { sink: &mut sink }).deserialize(&mut parser);
+        let result = (Document { sink: &mut sink }).deserialize(&mut parser);
         if sink.live {
             return Err(Error::format(file.name(), LIVE, LIVE_REMEDY));
         }
-        if let (Ok(_), Some(said)) = (&found, sink.errors.take()) {
+        if let (Ok(_), Some(said)) = (&result, sink.errors.take()) {
             if sink.number == 0 {
                 return Err(Error::format(
                     file.name(),
@@ -105,7 +105,7 @@ fn read_file(
             }
             sink.ledger.damaged(file.name(), sink.number, format!("Slurm reports an error beside the jobs: {said}"));
         }
-        match found {
+        match result {
             Ok(true) => documents += 1,
             Ok(false) => {
                 return Err(Error::format(
@@ -124,13 +124,13 @@ fn read_file(
     Ok(())
 }
 
-/// Where jobs go as they are parsed.
+/// Receiver of the jobs as they are parsed.
 struct Sink<'s> {
     file: &'s str,
     number: u64,
     /// Whether a job is one of the live queue.
     live: bool,
-    /// What the document says went wrong.
+    /// Errors that the document reports.
     errors: Option<String>,
     /// Counts what one job takes.
     since: Since,
@@ -157,10 +157,10 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
         f.write_str("an object with a list of jobs")
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut found = false;
+        let mut result = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == "jobs" {
-                found = true;
+                result = true;
                 map.next_value_seed(Jobs { sink: &mut *self.sink })?;
             } else if key == "errors" {
                 let errors: Value = map.next_value()?;
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 }
 
@@ -204,7 +204,7 @@ impl<'de> Visitor<'de> for Jobs<'_, '_> {
     }
 }
 
-/// What a list of errors says; `None` if it is empty.
+/// Words of a list of errors; `None` if it is empty.
 fn said(errors: &Value) -> Option<String> {
     let of = |error: &Value| {
         let words = ["description", "error"].map(|key| text(error.get(key)));
@@ -359,31 +359,31 @@ impl Sink<'_> {
         }
         let cluster = self.assembly.word(cluster);
         for step in job.get("steps").and_then(Value::as_array).into_iter().flatten() {
-            let found = read_step(step, &mut row);
-            self.assembly.step(cluster.clone(), &id, found);
+            let result = read_step(step, &mut row);
+            self.assembly.step(cluster.clone(), &id, result);
         }
         let (state, requeued) = said.as_deref().map_or((None, false), |words| state(words, &mut row));
-        let asked = resources(job.pointer("/tres/requested"));
+        let request = resources(job.pointer("/tres/requested"));
         let given = resources(job.pointer("/tres/allocated"));
-        let (has_asked, has_given) = (asked.is_some(), given.is_some());
-        let (mut asked, mut given) = (asked.unwrap_or_default(), given.unwrap_or_default());
-        self.assembly.settle_shards(&mut asked, &mut given);
-        let (req_listed, alloc_listed) = (has_asked && !asked.hides_gpus(), has_given && !given.hides_gpus());
-        tres::note(&asked, "tres.requested", &mut row);
+        let (has_asked, has_given) = (request.is_some(), given.is_some());
+        let (mut request, mut given) = (request.unwrap_or_default(), given.unwrap_or_default());
+        self.assembly.settle_shards(&mut request, &mut given);
+        let (req_listed, alloc_listed) = (has_asked && !request.hides_gpus(), has_given && !given.hides_gpus());
+        tres::note(&request, "tres.requested", &mut row);
         tres::note(&given, "tres.allocated", &mut row);
         let start = times.get(1).copied().flatten();
         // `allocation_nodes` is a count; a job that never started is listed with what it asks for.
         let nodes = integer(job.get("allocation_nodes")).filter(|nodes| *nodes > 0);
         let started = start.is_some() && state != Some(JobState::Pending);
         let elapsed_s = number(job.pointer("/time/elapsed")).filter(|seconds| *seconds >= 0.0 && start.is_some());
-        let req_cpus = number(job.pointer("/required/CPUs")).or(asked.cpus).filter(|cpus| *cpus > 0.0);
+        let req_cpus = number(job.pointer("/required/CPUs")).or(request.cpus).filter(|cpus| *cpus > 0.0);
         let per = |name: &str, of: Option<f64>| {
             let each =
                 number(job.get("required").and_then(|required| required.get(name))).filter(|each| *each > 0.0)?;
             whole(each * MIB * of?)
         };
-        let per_node = || per("memory_per_node", asked.nodes.or(nodes).map(|nodes| nodes as f64));
-        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let per_node = || per("memory_per_node", request.nodes.or(nodes).map(|nodes| nodes as f64));
+        let gpu_type = request.gpu_type().or_else(|| given.gpu_type());
         let user = text(job.get("user")).or_else(|| text(job.pointer("/association/user")));
         let account = text(job.get("account")).or_else(|| text(job.pointer("/association/account")));
         let name = job.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
@@ -408,17 +408,17 @@ impl Sink<'_> {
             planned_s: number(job.pointer("/time/planned")),
             time_limit_s: number(job.pointer("/time/limit")).map(|minutes| minutes * 60.0),
             exit_code: integer(job.pointer("/exit_code/return_code")),
-            req_nodes: asked.nodes.or_else(|| nodes.filter(|_| !started)),
+            req_nodes: request.nodes.or_else(|| nodes.filter(|_| !started)),
             alloc_nodes: given.nodes.or_else(|| nodes.filter(|_| started)),
             req_cpus,
             alloc_cpus: given.cpus,
-            req_mem_bytes: asked
+            req_mem_bytes: request
                 .mem_bytes
                 .filter(|bytes| *bytes > 0)
                 .or_else(|| per("memory_per_cpu", req_cpus))
                 .or_else(per_node),
             alloc_mem_bytes: given.mem_bytes,
-            req_gpus: asked.gpus(),
+            req_gpus: request.gpus(),
             alloc_gpus: given.gpus(),
             req_listed,
             alloc_listed,

@@ -158,7 +158,7 @@ impl Chunk {
         self.not_utf8 = false;
     }
 
-    /// Whether it is longer than any record.
+    /// Whether the text is longer than any record.
     fn is_full(&self) -> bool {
         self.lines.len() >= MOST_LINES || self.text.len() >= MOST_TEXT
     }
@@ -428,27 +428,27 @@ impl<'a> Row<'a> {
             Some(_) => self.amount("timelimitraw").map(|minutes| minutes * 60.0),
             None => self.duration("timelimit"),
         };
-        let asked = self.tres("reqtres");
+        let request = self.tres("reqtres");
         let given = self.tres("alloctres");
-        let (asked_has, given_has) = (asked.is_some(), given.is_some());
-        let (mut asked, mut given) = (asked.unwrap_or_default(), given.unwrap_or_default());
-        records.settle_shards(&mut asked, &mut given);
+        let (asked_has, given_has) = (request.is_some(), given.is_some());
+        let (mut request, mut given) = (request.unwrap_or_default(), given.unwrap_or_default());
+        records.settle_shards(&mut request, &mut given);
         let nodes = self.whole("nnodes").filter(|nodes| *nodes > 0);
         let cpus = self.amount("ncpus").or_else(|| self.amount("alloccpus"));
         // NNodes and NCPUS are what was given once a job started, and what it asks for until then.
         let started = start.is_some() && (self.columns.at("nodelist").is_none() || self.text("nodelist").is_some());
-        let req_cpus = self.amount("reqcpus").or(asked.cpus);
-        let req_nodes = asked.nodes.or_else(|| nodes.filter(|_| !started));
+        let req_cpus = self.amount("reqcpus").or(request.cpus);
+        let req_nodes = request.nodes.or_else(|| nodes.filter(|_| !started));
         let req_mem_bytes = match self.text("reqmem").map(|text| (text, Requested::parse(text))) {
             Some((text, None)) => {
                 self.audit.repair(reason::NOT_A_NUMBER, "ReqMem", text);
                 None
             }
-            Some((_, Some(mem))) => mem.total_bytes(req_cpus, asked.nodes.or(nodes)),
+            Some((_, Some(mem))) => mem.total_bytes(req_cpus, request.nodes.or(nodes)),
             None => None,
         };
         let energy_j = self.energy(elapsed_s, given.nodes.or(nodes), Some(&given));
-        let gpu_type = asked.gpu_type().or_else(|| given.gpu_type());
+        let gpu_type = request.gpu_type().or_else(|| given.gpu_type());
         let allocation = Allocation {
             state,
             requeued,
@@ -465,11 +465,11 @@ impl<'a> Row<'a> {
             alloc_nodes: given.nodes.or_else(|| nodes.filter(|_| started)),
             req_cpus,
             alloc_cpus: given.cpus.or_else(|| cpus.filter(|_| started)),
-            req_mem_bytes: req_mem_bytes.or(asked.mem_bytes.filter(|bytes| *bytes > 0)),
+            req_mem_bytes: req_mem_bytes.or(request.mem_bytes.filter(|bytes| *bytes > 0)),
             alloc_mem_bytes: given.mem_bytes,
-            req_gpus: asked.gpus(),
+            req_gpus: request.gpus(),
             alloc_gpus: given.gpus(),
-            req_listed: asked_has && !asked.hides_gpus(),
+            req_listed: asked_has && !request.hides_gpus(),
             alloc_listed: given_has && !given.hides_gpus(),
             energy_j,
             summary: summary(self.text("admincomment"), &mut self.audit),

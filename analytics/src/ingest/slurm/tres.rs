@@ -196,7 +196,7 @@ fn names_gpus(entry: &str) -> bool {
     name == "gres/gpu" || name.starts_with("gres/gpu:")
 }
 
-/// What a step used (`TRESUsageInTot`, `TRESUsageInAve`), as far as GPUs are concerned.
+/// Resources that a step used (`TRESUsageInTot`, `TRESUsageInAve`), as far as GPUs are concerned.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TresUsage {
     /// `gres/gpuutil`, percent, summed over the step's GPUs in `Tot`.
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(Tres::parse("gres/gpu=0").gpus(), Some(0.0));
     }
 
-    /// Found by a reader of the plan of sharing: a job on a shard was a job without GPUs.
+    /// A shard is a part of a GPU; a job on one was once read as a job without GPUs.
     #[test]
     fn shards_are_parts_of_gpus_where_it_is_known_how_many_a_gpu_holds() {
         for (text, per_gpu, gpus, kind) in [
@@ -292,10 +292,10 @@ mod tests {
             ("cpu=4,gres/shard=0", None, None, None),
         ] {
             let mut tres = Tres::parse(text);
-            let found = tres.settle_shards(per_gpu);
+            let result = tres.settle_shards(per_gpu);
             assert_eq!((tres.gpus(), tres.gpu_type().as_deref()), (gpus, kind), "{text}");
             let shards = !text.contains("gpu=1") && !text.contains("shard=0");
-            assert_eq!((found, tres.hides_gpus()), (shards, shards && per_gpu.is_none()), "{text}");
+            assert_eq!((result, tres.hides_gpus()), (shards, shards && per_gpu.is_none()), "{text}");
         }
         assert_eq!(Tres::parse("gres/shard=many").unreadable.as_deref(), Some("gres/shard=many"));
         let mut other = Tres::parse("gres/shardlike=4");
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(Tres::parse("gres/gpu:a100=-1").unreadable.as_deref(), Some("gres/gpu:a100=-1"));
     }
 
-    /// Found by a newcomer: cut lists were lists of 0 GPUs.
+    /// GPUs of a cut list are unknown; such lists were once read as 0 GPUs.
     #[test]
     fn gpus_of_a_cut_or_unreadable_list_are_unknown_and_not_none() {
         for text in [

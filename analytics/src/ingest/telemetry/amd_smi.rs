@@ -100,8 +100,8 @@ impl Sink for Gpus<'_> {
         flatten(&gpu, "", &mut values);
         let device = Device { node: self.snapshots.node.clone(), name };
         let model = ["asic/market_name", "board/product_name"].iter().find_map(|path| {
-            let found = values.iter().find(|(have, _)| have == path);
-            field::text(found.map(|(_, value)| value.as_str()))
+            let result = values.iter().find(|(have, _)| have == path);
+            field::text(result.map(|(_, value)| value.as_str()))
         });
         let id = self.gather.device(device.clone());
         if let Some(model) = model {

@@ -21,7 +21,7 @@ use crate::quality::{RowAudit, reason};
 use crate::time::{Zone, parse_with_offset, seconds_to_ms};
 use crate::trace::Trace;
 
-/// From this many seconds on (the year 5138) a number must be milliseconds.
+/// Number of seconds (the year 5138) from which a number must be milliseconds.
 const MS_FROM: f64 = 1e11;
 
 /// See the module.
@@ -91,7 +91,7 @@ impl Reader for Dcgm {
     }
 }
 
-/// Where the time of lines without one comes from.
+/// Origin of the time of lines without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// A comment or nothing.

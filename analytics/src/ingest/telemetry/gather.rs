@@ -20,16 +20,16 @@ pub(super) const CONFLICT: Reason = Reason {
     remedy: "check whether two exporters watch the same device",
 };
 
-/// What became of a reading.
+/// Outcome of adding a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It is new.
+    /// New reading.
     New,
-    /// It is known already, of another job on the same GPU.
+    /// Known reading, of another job on the same GPU.
     Shared,
-    /// It was known already.
+    /// Known reading.
     Same,
-    /// Another value was known already, and stays.
+    /// Conflict: another value was known already, and stays.
     Conflict,
 }
 
@@ -43,8 +43,8 @@ impl Put {
         }
     }
 
-    /// What became of a row of which one reading met `self` and another `other`: it is a conflict if any is, else new if
-    /// any is.
+    /// Combines the outcomes of two readings of a row: a conflict if either is one, else new if
+    /// either is.
     pub(super) fn and(self, other: Self) -> Self {
         let rank = |put: Self| match put {
             Self::Same => 0,
@@ -56,7 +56,7 @@ impl Put {
     }
 }
 
-/// When a reading was taken. Readings without a time belong together if they are of the same scrape.
+/// Time of a reading. Readings without a time belong together if they are of the same scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct When {
     /// Milliseconds since the epoch, `None` if unknown.
@@ -66,7 +66,7 @@ pub(super) struct When {
 }
 
 impl When {
-    /// At a known moment.
+    /// A known moment.
     pub(super) fn at(ts: i64) -> Self {
         Self { ts: Some(ts), scrape: 0 }
     }
@@ -81,17 +81,17 @@ pub(super) struct Device {
     pub(super) name: String,
 }
 
-/// How a metric gives a quantity of which there may be several.
+/// Rank of a metric among those of a quantity, and whether they are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Way {
     /// The lower counts.
     pub(super) rank: u32,
-    /// Whether it is a part, to be added to the others.
+    /// Whether the metric is a part, to be added to the others.
     pub(super) part: bool,
 }
 
 impl Way {
-    /// That of a reader which has one meter for each quantity.
+    /// Setting of a reader that has one meter for each quantity.
     pub(super) const ONLY: Self = Self { rank: 0, part: false };
 }
 
@@ -100,12 +100,12 @@ impl Way {
 struct Cell {
     field: u8,
     way: Way,
-    /// Which of the row's jobs gave it, one bit each.
+    /// Jobs of the row that gave the value, one bit each.
     jobs: u32,
     value: Option<f64>,
 }
 
-/// What was read of one device at one moment.
+/// Readings of one device at one moment.
 #[derive(Debug)]
 struct Reading {
     when: When,

@@ -202,7 +202,7 @@ const UNITS: [(&str, &str); 7] = [
     ("unspecified", "values without a unit"),
 ];
 
-/// What a value that is not in watts is counted under.
+/// Category under which a value that is not in watts is counted.
 fn unit(value: &str) -> &'static str {
     match value.split_once(' ') {
         None => "sensor states",

@@ -1,4 +1,4 @@
-//! What labels and file names say: which node, which GPU, which job, when.
+//! Information in labels and file names: the node, the GPU, the job, the time.
 //!
 //! Exporters and relabelling rules disagree on the case of label names (dcgm-exporter renamed `Hostname` to `hostname`
 //! in 2026), so names are compared without it. When Prometheus scrapes an exporter whose labels clash with its own, it
@@ -17,8 +17,8 @@ impl Labels {
     /// The first of `names` that is there and not empty.
     pub(super) fn get(&self, names: &[impl AsRef<str>]) -> Option<&str> {
         names.iter().find_map(|name| {
-            let found = self.0.iter().find(|(have, _)| have.eq_ignore_ascii_case(name.as_ref()));
-            found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+            let result = self.0.iter().find(|(have, _)| have.eq_ignore_ascii_case(name.as_ref()));
+            result.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
         })
     }
 
@@ -68,7 +68,7 @@ impl Labels {
         Device { node: self.node(roles), name }
     }
 
-    /// What a count is of: a partition (scope `vc`), else the cluster.
+    /// Subject of a count: a partition (scope `vc`), else the cluster.
     pub(super) fn queue(&self, roles: &Roles) -> Device {
         let (scope, name) = match self.role(roles, Role::Queue) {
             Some(queue) => ("vc", queue),

@@ -1,4 +1,4 @@
-//! What a metric can measure, and which of its values are no readings at all.
+//! Quantities that a metric can measure, and values that are no readings.
 //!
 //! Worked number: `DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 2500000` is 2,500,000 mJ = 2,500 J. O(1) for a value.
 
@@ -26,12 +26,12 @@ const CHASSIS_MOST_W: f64 = 100_000.0;
 /// More than a bus carries in one direction, bytes a second: PCIe 6.0 with 16 lanes has about 121 GB/s. A total since the
 /// driver was loaded is soon above it.
 const PCIE_MOST: f64 = 256e9;
-/// From what number on the power of a node is a blank of 32 bits.
+/// Power of a node from which a value is a blank of 32 bits.
 const BLANK_32: f64 = 2_147_483_632.0;
 /// The most slices a GPU is cut into, and so the most a MIG ratio can be off by.
 const MIG_SLICES: f64 = 8.0;
 
-/// What is measured of a GPU.
+/// Quantity measured of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GpuField {
     Util,
@@ -54,14 +54,14 @@ pub(super) enum GpuField {
     PcieReceived,
 }
 
-/// What is measured of a node.
+/// Quantity measured of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeField {
     Power,
     Energy,
 }
 
-/// What is counted in a cluster, or in a partition of it.
+/// Quantity counted in a cluster, or in a partition of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueueField {
     JobsRunning,
@@ -73,7 +73,7 @@ pub(super) enum QueueField {
     NodesTotal,
 }
 
-/// What a metric measures.
+/// Quantity of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     Gpu(GpuField),
@@ -132,7 +132,7 @@ impl Quantity {
         QUANTITIES.iter().find(|(_, quantity, _)| *quantity == self).map_or("", |(_, _, column)| *column)
     }
 
-    /// Whether a metric of it has a unit.
+    /// Whether a metric of the quantity has a unit.
     pub(super) fn has_unit(self) -> bool {
         !self.column().is_empty()
     }

@@ -99,7 +99,7 @@ impl Reader for NvidiaSmi {
     }
 }
 
-/// Where each value stands.
+/// Positions of the columns.
 struct Columns {
     time: Option<usize>,
     gpu: Vec<usize>,
@@ -227,7 +227,7 @@ fn read_file(
     Ok(())
 }
 
-/// What the rows of a file that names no GPU show of how many there are.
+/// Signs, in a file that names no GPU, of how many GPUs it is of.
 #[derive(Debug, Default)]
 struct OnlyGpu {
     times: Vec<i64>,

@@ -60,7 +60,7 @@ pub(super) struct Query {
     pub(super) gpus: Vec<Vec<(String, String)>>,
 }
 
-/// Where queries go.
+/// Receiver of queries.
 pub(super) struct Log<'a> {
     snapshots: Snapshots<'a>,
     zone: &'a Zone,
@@ -118,8 +118,8 @@ impl Log<'_> {
         for (ix, gpu) in query.gpus.iter().enumerate() {
             let mut row = row.take().unwrap_or_else(|| self.snapshots.row());
             let find = |paths: &[&str]| {
-                let found = paths.iter().find_map(|path| gpu.iter().find(|(have, _)| have == path));
-                field::text(found.map(|(_, value)| value.as_str()))
+                let result = paths.iter().find_map(|path| gpu.iter().find(|(have, _)| have == path));
+                field::text(result.map(|(_, value)| value.as_str()))
             };
             let uuid = find(&["gpu_uuid", "uuid"]).filter(|_| !whole);
             let name = uuid.map_or_else(|| ix.to_string(), str::to_owned);

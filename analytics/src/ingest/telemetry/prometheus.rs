@@ -102,12 +102,12 @@ impl Sink for Answers<'_> {
         let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
         let status = word(answer, "status");
         if status != "success" {
-            let found = if status == "error" {
+            let result = if status == "error" {
                 format!("the query failed: {}: {}", word(answer, "errorType"), word(answer, "error"))
             } else {
                 format!("not an answer of Prometheus: status is `{status}`")
             };
-            return Err(Error::format(self.file.name(), found, "run the query again and save its answer"));
+            return Err(Error::format(self.file.name(), result, "run the query again and save its answer"));
         }
         let data = answer.get("data").unwrap_or(&Value::Null);
         let kind = word(data, "resultType");
@@ -139,8 +139,8 @@ impl Answers<'_> {
         let many = series.get("values").and_then(Value::as_array).unwrap_or(&no_points);
         let points = many.iter().chain(series.get("value"));
         let named = labels.get(&["__name__"]).or(self.unnamed);
-        let found = named.map(|name| (name, Series::find(self.table, self.gather, name, &labels)));
-        if let Some((name, Found::Unknown)) = found {
+        let result = named.map(|name| (name, Series::find(self.table, self.gather, name, &labels)));
+        if let Some((name, Found::Unknown)) = result {
             let count = points.count() as u64;
             self.point += count;
             self.gather.pass_over(name, count);
@@ -151,7 +151,7 @@ impl Answers<'_> {
         for pair in points {
             self.point += 1;
             let mut row = RowAudit::new(self.file.name(), self.point);
-            let series = match &found {
+            let series = match &result {
                 Some((_, Found::Series(series))) => series,
                 Some(_) => {
                     ledger.quarantine(&row, reason::NO_KEY, "gpu", &pair.to_string());

@@ -115,7 +115,7 @@ impl Answers<'_> {
     }
 }
 
-/// What the meter of a whole node is called, one of [`sensor::MAIN`].
+/// Name of the meter of a whole node, one of [`sensor::MAIN`].
 const WHOLE: &str = "System Power";
 
 /// The meter of a power control: the whole node if it is the only one or says so, a chassis if several systems share it,

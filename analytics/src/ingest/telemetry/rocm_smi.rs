@@ -85,8 +85,8 @@ impl Sink for Cards<'_> {
             let texts: Vec<(&str, Option<String>)> =
                 card.iter().map(|(key, value)| (key.as_str(), text(value))).collect();
             let model = ["card series", "device name", "card model"].iter().find_map(|name| {
-                let found = texts.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
-                field::text(found.and_then(|(_, value)| value.as_deref()))
+                let result = texts.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+                field::text(result.and_then(|(_, value)| value.as_deref()))
             });
             let id = self.gather.device(device.clone());
             if let Some(model) = model {

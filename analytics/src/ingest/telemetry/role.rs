@@ -1,4 +1,4 @@
-//! Which labels say what: the node, the GPU, the job.
+//! Roles of labels: the node, the GPU, the job.
 
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ pub(super) struct Roles {
     cluster: Option<Vec<String>>,
 }
 
-/// What a label says.
+/// Role of a label.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Role {
     Node,

@@ -57,7 +57,7 @@ impl Metric {
     }
 }
 
-/// How a metric gives its quantity.
+/// Rank of a metric among those of its quantity, and whether they are added.
 fn way(metric: &Metric) -> Way {
     Way { rank: metric.rank, part: metric.part }
 }
@@ -71,13 +71,13 @@ pub(super) struct Series<'m> {
     job: Option<u32>,
 }
 
-/// What is known of a series.
+/// Result of looking up a series.
 #[derive(Debug)]
 pub(super) enum Found<'m> {
     Series(Series<'m>),
-    /// Its labels name no GPU.
+    /// A series whose labels name no GPU.
     NoDevice,
-    /// The table has no such metric.
+    /// A metric that the table does not have.
     Unknown,
 }
 

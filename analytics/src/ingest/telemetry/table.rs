@@ -22,7 +22,7 @@ use crate::ingest::unit::factor;
 
 /// The bundled table.
 const BUNDLED: &str = include_str!("../../../metrics.toml");
-/// Where a user is sent to read more.
+/// Pointer to the manual, for error messages.
 const MANUAL: &str = "see cli/guide/formats.md";
 
 static BUNDLED_TABLE: LazyLock<Arc<MetricTable>> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ struct ExporterSpec {
     name: String,
     #[serde(default)]
     labels: Roles,
-    /// What names begin with, beside what stands in `metrics`.
+    /// Prefixes of names, beside those in `metrics`.
     #[serde(default = "no_prefix")]
     prefixes: Vec<String>,
     /// Units as the values themselves write them, and what they are.
@@ -76,15 +76,15 @@ struct MetricSpec {
 /// A metric, or one of several that its labels tell apart.
 #[derive(Debug)]
 pub(super) struct Metric {
-    /// Its name, as the table writes it.
+    /// Name as the table writes it.
     pub(super) name: String,
-    /// What it measures.
+    /// Quantity measured.
     pub(super) quantity: Quantity,
-    /// Which labels say what.
+    /// Roles of the labels.
     pub(super) roles: Arc<Roles>,
     /// Name of the meter, where the labels do not tell it or tell its number.
     pub(super) meter: Option<String>,
-    /// Whether it is a part of the quantity, to be added to the other parts.
+    /// Whether the metric is a part of the quantity, to be added to the other parts.
     pub(super) part: bool,
     /// Place in the table: of two metrics of one quantity, the lower counts.
     pub(super) rank: u32,
@@ -114,7 +114,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is the metric of a series with these labels.
+    /// Whether this is the metric of a series with these labels.
     fn is_of(&self, labels: &Labels) -> bool {
         self.only.iter().all(|(label, value)| labels.get(&[label.as_str()]).unwrap_or_default() == value)
     }
@@ -229,8 +229,8 @@ impl MetricTable {
 
     /// The metric called `name` of a series with these labels.
     pub(super) fn find(&self, name: &str, labels: &Labels) -> Option<&Metric> {
-        let found = self.by_name.get(&name.to_lowercase()).into_iter().flatten();
-        let here = found.filter_map(|ix| self.metrics.get(*ix)).find(|metric| metric.is_of(labels));
+        let result = self.by_name.get(&name.to_lowercase()).into_iter().flatten();
+        let here = result.filter_map(|ix| self.metrics.get(*ix)).find(|metric| metric.is_of(labels));
         here.or_else(|| self.rest.as_ref()?.find(name, labels))
     }
 
@@ -271,8 +271,8 @@ mod tests {
     fn the_bundled_table_is_right_and_no_entry_hides_another() {
         let table = MetricTable::parse("metrics.toml", BUNDLED, None).unwrap();
         assert!(table.metrics.len() > 150, "{}", table.metrics.len());
-        for (name, found) in &table.by_name {
-            let conditions: Vec<_> = found.iter().map(|ix| &table.metrics[*ix].only).collect();
+        for (name, result) in &table.by_name {
+            let conditions: Vec<_> = result.iter().map(|ix| &table.metrics[*ix].only).collect();
             let last = conditions.len() - 1;
             assert!(conditions[..last].iter().all(|only| !only.is_empty()), "{name} stands twice");
         }

@@ -53,7 +53,7 @@ pub(super) fn layout(chart: &Chart, bars: &Bars<'_>, sheet: Sheet<'_>) -> Scene 
     }
 }
 
-/// Where each bar begins and ends, and how many values have no bar.
+/// Places the bars, and counts the values without one.
 fn place(bars: &Bars<'_>) -> (Vec<Bar>, usize) {
     let mut out = Vec::new();
     let mut dropped = 0;

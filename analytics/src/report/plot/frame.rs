@@ -12,7 +12,7 @@ pub(super) const LINE: f64 = 17.0;
 /// Free space at the sheet's left and right.
 pub(super) const EDGE: f64 = 6.0;
 
-/// What a legend shows before a name.
+/// Sign of a legend before a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Swatch {
     Line,
@@ -154,7 +154,7 @@ pub(super) fn empty(sheet: Sheet<'_>, notes: &[String]) -> Scene {
     finish(scene, top + 74.0, notes)
 }
 
-/// Where the labels of rows end and the area begins, for charts with one row per name.
+/// Position at which the labels of rows end and the area begins, for charts with one row per name.
 pub(super) fn row_labels<'a>(labels: impl Iterator<Item = &'a str>, width: f64) -> f64 {
     EDGE + widest(labels, width * 0.42) + 8.0
 }

@@ -25,14 +25,15 @@ use scene::{Scene, Sheet};
 pub use scene::palette;
 pub(super) use waterfall::spans;
 
-/// Where an SVG will stand.
+/// Use of an SVG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SvgUse {
-    /// In a file of its own: white background, title inside.
+    /// A file of its own: white background, title inside.
     Standalone,
     /// Inside an HTML page that carries the title and may recolour it for dark mode: no background, no title.
     Inline,
-    /// As [`SvgUse::Inline`], for a page as narrow as a phone: half as wide, with words of the same size.
+    /// An [`SvgUse::Inline`] for a page as narrow as a phone: half as wide, with words of the same
+    /// size.
     Narrow,
 }
 

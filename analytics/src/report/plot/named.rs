@@ -35,7 +35,7 @@ impl Area {
     }
 }
 
-/// Where a name may stand.
+/// Possible place of a name.
 struct Spot {
     area: Area,
     at: (f64, f64),
@@ -94,7 +94,7 @@ pub(super) fn draw(scene: &mut Scene, series: &[ChartSeries], x: &Span, y: &Span
     }
 }
 
-/// Where a name may stand, the best place first.
+/// Possible places of a name, the best first.
 fn spots(one: &Placed<'_>) -> impl Iterator<Item = Spot> {
     let (x, y, width) = (one.x, one.y, text_width(one.name, SMALL));
     let sides = |shift: f64| [(9.0, shift, Anchor::Start), (-9.0, shift, Anchor::End)];

@@ -91,7 +91,7 @@ fn style((r, g, b): Rgb, alpha: f64, width: f64) -> ShapeStyle {
     ShapeStyle { color: RGBAColor(r, g, b, (alpha * 1000.0).round() / 1000.0), filled: true, stroke_width }
 }
 
-/// What the backend makes, where it matters.
+/// Kind of image that the backend makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Vector,

@@ -1,4 +1,4 @@
-//! From values to distances, and where the ticks stand.
+//! Maps values to distances, and places the ticks.
 //!
 //! A [`Span`] maps `[first, last]` to `[start, end]` units, linearly or by logarithm. Worked number: on a logarithmic span from
 //! 1 s to 10,000 s over 400 units, 100 s stands at log(100) / log(10,000) × 400 = 200.
@@ -73,7 +73,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where a value stands; `None` if it has no place (not finite, or not positive on a logarithmic axis).
+    /// Position of a value; `None` if it has none (not finite, or not positive on a logarithmic
+    /// axis).
     pub(super) fn at(&self, value: f64) -> Option<f64> {
         let place = |v: f64| match self.scale {
             Scale::Linear => v,
@@ -87,7 +88,7 @@ impl Span {
         at.is_finite().then_some(at)
     }
 
-    /// Where a value stands, moved to the nearer end if it lies outside.
+    /// Position of a value, moved to the nearer end if it lies outside.
     pub(super) fn clamped(&self, value: f64) -> Option<f64> {
         let (low, high) = (self.start.min(self.end), self.start.max(self.end));
         self.at(value).map(|at| at.clamp(low, high))
@@ -317,7 +318,7 @@ fn plain(value: f64, digits: usize) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// How far apart the ticks of a time axis are.
+/// Distance between the ticks of a time axis.
 #[derive(Debug, Clone, Copy)]
 enum TimeStep {
     Hours(i64),

@@ -1,4 +1,4 @@
-//! What a chart looks like, before any backend: shapes and words at places on a sheet.
+//! Scene of a chart, before any backend: shapes and words at places on a sheet.
 //!
 //! The sheet is [`WIDTH`] units wide, or [`NARROW`] for a phone, y grows downwards. The scene refuses shapes with a coordinate that is not finite, so no
 //! backend ever sees one, and thins curves to what can be seen: at most four points per half unit of width.
@@ -54,7 +54,7 @@ pub mod palette {
 /// A colour as red, green and blue.
 pub(super) type Rgb = (u8, u8, u8);
 
-/// On which side of its place a word stands.
+/// Alignment of a word at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -109,7 +109,7 @@ pub(super) struct Scene {
     pub(super) shapes: Vec<Shape>,
 }
 
-/// What a chart is laid out on.
+/// Sheet that a chart is laid out on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sheet<'t> {
     /// The title to write, if no page carries it.

@@ -8,10 +8,11 @@ use crate::report::format;
 
 /// Height of a row.
 const SLOT: f64 = 26.0;
-/// Where in its row a bar begins and ends.
+/// Beginning and end of a bar, as a share of its row.
 const BAR: (f64, f64) = (0.18, 0.82);
 
-/// Where each bar begins and ends in values: a total from 0, a change from where the last bar ended. A value that is not finite has none.
+/// Beginning and end of each bar in values: a total from 0, a change from where the last bar ended.
+/// A value that is not finite has none.
 pub(crate) fn spans(steps: &[Step]) -> Vec<Option<(f64, f64)>> {
     let mut level = 0.0;
     steps

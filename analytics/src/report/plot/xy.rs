@@ -19,7 +19,7 @@ struct Ready {
     color: Rgb,
 }
 
-/// What could not be drawn.
+/// Counts of points that could not be drawn.
 #[derive(Default)]
 struct Dropped {
     unknown: usize,

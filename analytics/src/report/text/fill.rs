@@ -4,7 +4,8 @@ use super::super::markup::{printable, spans};
 use super::super::model::{Align, ReportTable};
 use super::{GAP, NARROWEST};
 
-/// How many of the first columns tell the rows apart, as far as columns of words do: as few as do so as well as all of those.
+/// Number of leading columns that tell the rows apart: the fewest that do so as well as all leading
+/// columns of words.
 ///
 /// O(rows × log rows × columns²). Worked example: rows `a x 1`, `a y 1` and `b x 2` of which the first two columns are words have 2.
 fn naming(grid: &[Vec<String>], words: impl Fn(usize) -> bool) -> usize {
@@ -16,7 +17,8 @@ fn naming(grid: &[Vec<String>], words: impl Fn(usize) -> bool) -> usize {
     (1..leading).find(|columns| told_apart(*columns) == most).unwrap_or(leading)
 }
 
-/// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
+/// Groups of columns that stand beside each other, with their widths; several groups if one line
+/// cannot hold all.
 pub(super) fn parts(
     names: &[String],
     grid: &[Vec<String>],
@@ -202,7 +204,8 @@ pub(super) fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
 mod tests {
     use super::wrap;
 
-    /// Found by a newcomer: `multifactor:age=` stood above `1000,size=500/ea` and `sy/requested`.
+    /// Long words are broken behind marks, so that `multifactor:age=` does not stand above
+    /// `1000,size=500/ea`.
     #[test]
     fn long_words_are_broken_behind_marks() {
         let name = "multifactor:age=1000,size=500/easy/requested";

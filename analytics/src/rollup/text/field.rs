@@ -23,9 +23,9 @@ pub(super) fn length(from: &[u8], separator: u8) -> usize {
     let mut at = 0;
     while let Some(chunk) = from.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);
-        let found = marks(word ^ separators) | marks(word ^ ends);
-        if found != 0 {
-            return at + (found.trailing_zeros() / 8) as usize;
+        let result = marks(word ^ separators) | marks(word ^ ends);
+        if result != 0 {
+            return at + (result.trailing_zeros() / 8) as usize;
         }
         at += 8;
     }
@@ -175,8 +175,8 @@ pub(super) fn real(text: &[u8]) -> Result<Option<f64>, Misspelt> {
 /// Powers of ten that a double holds exactly.
 const POWERS: [f64; 16] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Up to 15 digits with or without a point: both sides of the one division are exact, so its result is the nearest
-/// double to what is written.
+/// Reads up to 15 digits with or without a point: both sides of the one division are exact, so its
+/// result is the nearest double to what is written.
 #[inline]
 fn decimal(text: &[u8]) -> Option<f64> {
     if text.len() > 16 {

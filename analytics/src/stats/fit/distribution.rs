@@ -129,7 +129,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Its family.
+    /// Returns the family.
     #[must_use]
     pub fn family(&self) -> Family {
         match self {

@@ -21,22 +21,22 @@ pub enum FitError {
     /// Infinite values.
     #[error("{count} values are infinite")]
     NotFinite {
-        /// How many.
+        /// Number of infinite values.
         count: u64,
     },
     /// Negative values.
     #[error("{count} values are negative")]
     Negative {
-        /// How many.
+        /// Number of negative values.
         count: u64,
     },
     /// Zeros, where the family needs positive values.
     #[error("{count} values are zero and the family is for positive ones")]
     Zeros {
-        /// How many.
+        /// Number of zeros.
         count: u64,
     },
-    /// Not enough values that are not censored.
+    /// Too few values that are not censored.
     #[error("{ended} values that are not censored, fewer than {needed}")]
     TooFew {
         /// Values that are not censored.

@@ -20,7 +20,7 @@ pub const ZERO_BELOW: f64 = 1.0;
 /// A fitted family.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fit {
-    /// Which family.
+    /// Family fitted.
     pub family: Family,
     /// Family of the rest, for the two-part family.
     pub base: Option<Family>,
@@ -124,9 +124,9 @@ impl Fit {
 /// A family that could not be fitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FitFailure {
-    /// Which family.
+    /// Family that could not be fitted.
     pub family: Family,
-    /// Why not.
+    /// Reason.
     pub error: FitError,
 }
 
@@ -138,7 +138,7 @@ pub struct FitReport {
     pub fits: Vec<Fit>,
     /// Pareto tail: described apart, as its AIC is of the tail alone.
     pub pareto_tail: Option<Fit>,
-    /// What could not be fitted, in the order of [`Family`].
+    /// Families that could not be fitted, in the order of [`Family`].
     pub failures: Vec<FitFailure>,
 }
 

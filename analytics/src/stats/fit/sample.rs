@@ -48,7 +48,7 @@ pub(super) struct Sample {
     pub(super) points: Vec<Point>,
     /// Observations that the points stand for.
     pub(super) n: u64,
-    /// Those of them that ended.
+    /// Observations that ended.
     pub(super) events: u64,
     /// Observations given, before any thinning.
     pub(super) given: u64,
@@ -138,7 +138,8 @@ impl Sample {
         }
     }
 
-    /// At most [`MAX_CELLS`] cells of ends and as many of censorings, or the points themselves where those are fewer.
+    /// Returns at most [`MAX_CELLS`] cells of ends and as many of censorings, or the points
+    /// themselves where those are fewer.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let (Some(first), Some(last)) = (self.points.first(), self.points.last()) else {
             return Vec::new();

@@ -16,11 +16,12 @@ use statrs::function::{
 
 /// ln sqrt(2 π).
 pub(super) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
-/// From here on the continued fraction is used for the normal tail.
+/// Value from which the continued fraction is used for the normal tail.
 const FAR: f64 = 6.0;
 /// Bound on the terms of a series or fraction, which below [`LARGE_SHAPE`] take some thousand.
 const MAX_TERMS: u32 = 100_000;
-/// From this shape on a gamma distribution is normal to seven digits on the scale of Wilson and Hilferty.
+/// Shape from which a gamma distribution is normal to seven digits on the scale of Wilson and
+/// Hilferty.
 const LARGE_SHAPE: f64 = 1e5;
 
 /// z with P(a, x) = Φ(z) for large a: the cube root of a gamma variable is all but normal (Wilson and Hilferty, PNAS 17, 1931).

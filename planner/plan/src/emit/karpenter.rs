@@ -17,17 +17,17 @@ pub const POOLS: &str = "karpenter-nodepools.yaml";
 /// A node pool.
 #[derive(Debug, Clone)]
 pub struct NodePool {
-    /// Its name.
+    /// Name of the pool.
     pub name: String,
     /// The greater, the sooner it is tried: from 1 to 100, if that counts.
     pub weight: Option<u32>,
     /// Whether its nodes are spot.
     pub spot: bool,
-    /// What its nodes must be, beside that: [`within`].
+    /// Further requirements on the nodes: [`within`].
     pub requirements: Vec<Value>,
     /// Most GPUs, if that is known.
     pub gpus: Option<u64>,
-    /// Its taint: only pods that tolerate it run there.
+    /// Taint of the nodes: only pods that tolerate it run there.
     pub taint: Option<&'static str>,
     /// Whether nodes stay however old they are; Karpenter ends others after 30 days.
     pub stays: bool,
@@ -39,7 +39,7 @@ pub struct NodePool {
     pub budgets: Vec<Value>,
 }
 
-/// What stands where only the site can say what belongs there.
+/// Placeholder for a value that only the site knows.
 pub const FILL_IN: &str = "FILL-IN";
 
 /// The kind of class that describes nodes, which each provider has of its own.
@@ -59,8 +59,8 @@ impl NodeClass {
     /// The kinds that are known.
     const KNOWN: [Self; 3] = [Self::Ec2, Self::Gce, Self::Aks];
 
-    /// Of a provider, as `infra` calls it.
-    pub fn of(provider: Option<&str>) -> Self {
+    /// Returns the class of a provider's nodes, by the provider's name in `infra`.
+    pub fn new(provider: Option<&str>) -> Self {
         match provider {
             Some("aws") => Self::Ec2,
             Some("azure") => Self::Aks,
@@ -69,7 +69,7 @@ impl NodeClass {
         }
     }
 
-    /// Its group and kind.
+    /// Returns the API group and kind of the class.
     fn group_and_kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Ec2 => ("karpenter.k8s.aws", "EC2NodeClass"),
@@ -79,7 +79,7 @@ impl NodeClass {
         }
     }
 
-    /// What is left to the reader, as a sentence above a pool.
+    /// Returns the sentence above a pool that says what the reader still has to fill in.
     pub fn to_do(self) -> String {
         if self != Self::Unknown {
             return "Give it the class of your site: nodeClassRef.".to_owned();
@@ -91,7 +91,7 @@ impl NodeClass {
         )
     }
 
-    /// What a pool says of it.
+    /// Returns the reference from a pool to its node class.
     pub fn reference(self) -> Value {
         let (group, kind) = self.group_and_kind();
         let name = if self == Self::Unknown { FILL_IN } else { "default" };
@@ -146,7 +146,7 @@ mod tests {
             gpus: Some(16),
             taint: Some("x.dev/job"),
             stays: true,
-            class: NodeClass::of(Some("aws")),
+            class: NodeClass::new(Some("aws")),
             empty_after: "5m".to_owned(),
             budgets: Vec::new(),
         };
@@ -163,18 +163,18 @@ mod tests {
             gpus: None,
             taint: None,
             stays: false,
-            class: NodeClass::of(Some("azure")),
+            class: NodeClass::new(Some("azure")),
             weight: None,
             budgets: vec![json!({"nodes": "2"})],
             ..pool
         };
-        let unknown = NodePool { class: NodeClass::of(Some("here")), ..bare.clone() }.object();
+        let unknown = NodePool { class: NodeClass::new(Some("here")), ..bare.clone() }.object();
         assert_eq!(
             unknown["spec"]["template"]["spec"]["nodeClassRef"],
             json!({"group": "FILL-IN", "kind": "FILL-IN", "name": "FILL-IN"})
         );
         assert!(NodeClass::Unknown.to_do().contains("karpenter.k8s.gcp, GCENodeClass"));
-        assert_eq!(NodeClass::of(Some("gcp")).group_and_kind().1, "GCENodeClass");
+        assert_eq!(NodeClass::new(Some("gcp")).group_and_kind().1, "GCENodeClass");
         let bare = bare.object();
         let nodes = &bare["spec"]["template"]["spec"];
         assert_eq!(nodes["requirements"][0]["values"], json!(["on-demand"]));

@@ -29,8 +29,8 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let found = object("v1", "Queue", "a", &json!({}));
-        assert_eq!(found, json!({"apiVersion": "v1", "kind": "Queue", "metadata": {"name": "a"}, "spec": {}}));
+        let result = object("v1", "Queue", "a", &json!({}));
+        assert_eq!(result, json!({"apiVersion": "v1", "kind": "Queue", "metadata": {"name": "a"}, "spec": {}}));
         assert!(labels("class", &["a/b", "c"]).contains("--overwrite \"a/b=$class\" \"c=$class\"\n"));
     }
 }

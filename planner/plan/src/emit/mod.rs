@@ -96,22 +96,23 @@ pub fn number(value: f64) -> String {
     format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What the tasks of jobs are called: the jobs' names in small letters and digits, `job-1` where that leaves nothing.
+/// Returns the names of the tasks of jobs: the jobs' names in small letters and digits, `job-1`
+/// where that leaves nothing.
 ///
 /// # Errors
 /// If two would be called the same, as each is a file.
 pub fn task_names<'n>(jobs: impl IntoIterator<Item = &'n str>) -> Result<Vec<String>> {
-    let mut found: Vec<String> = Vec::new();
+    let mut result: Vec<String> = Vec::new();
     for (at, job) in jobs.into_iter().enumerate() {
         let name = slug(job).unwrap_or_else(|| format!("job-{}", at + 1));
-        if found.contains(&name) {
+        if result.contains(&name) {
             return Err(Error::NotEmitted(format!(
                 "two jobs would be written as {name}.yaml; give each a name of its own in letters and digits"
             )));
         }
-        found.push(name);
+        result.push(name);
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// The file of a task, and what it is for as a comment on one line.

@@ -18,11 +18,11 @@ use crate::yaml::amend::Amended;
 /// A file of the user's.
 #[derive(Debug, Clone)]
 pub struct OwnFile {
-    /// Its name, as the user wrote it.
+    /// Name of the file, as the user wrote it.
     pub name: String,
-    /// What is in it.
+    /// Text of the file.
     pub text: String,
-    /// The same, taken apart; none if it is Slurm's, as its name says.
+    /// The parsed objects; none if the name says that the file is Slurm's.
     pub objects: Option<Amended>,
 }
 
@@ -48,12 +48,12 @@ impl OwnFile {
         Ok(file)
     }
 
-    /// Whether it is Slurm's, by its name: all others are YAML or JSON.
+    /// Whether the file is Slurm's, by its name: all others are YAML or JSON.
     pub fn is_slurm(&self) -> bool {
         self.objects.is_none()
     }
 
-    /// Its name within a patch.
+    /// Name of the file within a patch.
     pub fn path(&self) -> &str {
         path_of(&self.name)
     }
@@ -64,7 +64,7 @@ pub fn path_of(name: &str) -> &str {
     name.trim_start_matches("./").trim_start_matches('/')
 }
 
-/// What a patch leaves out, a sentence each.
+/// Returns a sentence for each part of the plan that a patch leaves out.
 pub fn left_in_words(left: &[String]) -> impl Iterator<Item = String> {
     left.iter().map(|left| format!("**Not in slurm.patch**: {left}."))
 }
@@ -72,7 +72,7 @@ pub fn left_in_words(left: &[String]) -> impl Iterator<Item = String> {
 /// A patch, and how much of the plan is in it.
 #[derive(Debug, Clone)]
 pub struct Patch {
-    /// Its name and text.
+    /// Name and text of the patch.
     pub file: Emitted,
     /// Values that it sets.
     pub made: usize,
@@ -92,7 +92,7 @@ impl Patch {
         Err(Error::NotEmitted(format!("nothing of the plan can be put into your files: {}", self.left.join("; "))))
     }
 
-    /// What it holds, in a line.
+    /// Returns a line that counts the changes, and the parts that could not be put in.
     pub fn told(&self) -> String {
         let (name, _) = &self.file;
         let made = match self.made {
@@ -109,12 +109,12 @@ impl Patch {
     }
 }
 
-/// What a patch does and does not.
+/// The changes of a patch, and the parts that it leaves out.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Each change and its reason.
     pub made: Vec<String>,
-    /// What could not be changed, and why.
+    /// Parts that could not be changed, and why.
     pub left: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ pub fn patch<'f>(
              To take it back: with -R."
         ));
         lines.extend((!steps.is_empty()).then(|| steps.to_owned()));
-        lines.push("Then load the files, as ever.".to_owned());
+        lines.push("Then load the files as usual.".to_owned());
         lines.push("Changes (comments beside them may no longer be true):".to_owned());
         lines.extend(changes.made.iter().map(|change| format!("  {change}.")));
     }

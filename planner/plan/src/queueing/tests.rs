@@ -99,7 +99,7 @@ fn replayed(servers: u32, load: f64) -> [(f64, f64); 2] {
             }
             let cluster = Cluster::of_vcs(&[("all", servers, 1)]);
             let schedule = simulate(&workload, &cluster, &Policy::default()).unwrap();
-            let times = JobTimes::of(&workload, &schedule).unwrap();
+            let times = JobTimes::new(&workload, &schedule).unwrap();
             let waits: Vec<f64> = (warm..workload.len()).map(|job| times.wait_ms(job).unwrap() as f64).collect();
             let longer = waits.iter().filter(|wait| **wait > run_ms).count();
             [waits.iter().sum::<f64>() / jobs as f64 / 1e3, longer as f64 / jobs as f64]
@@ -186,7 +186,7 @@ fn mean_waits(queues: &[(u32, f64)], runs: Runs, pooled: bool, replays: u64) -> 
             *workload.vc.last_mut().unwrap() = queue.unwrap_or(queues.len() - 1) as u16;
         }
         let schedule = simulate(&workload, &cluster, &Policy::default()).unwrap();
-        let times = JobTimes::of(&workload, &schedule).unwrap();
+        let times = JobTimes::new(&workload, &schedule).unwrap();
         let waits = (warm..workload.len()).map(|job| times.wait_ms(job).unwrap() as f64 / 1e3);
         waits.sum::<f64>() / jobs as f64
     };

@@ -23,7 +23,7 @@ pub enum Step {
     Item {
         /// The key.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         is: String,
     },
 }
@@ -33,7 +33,7 @@ pub enum Step {
 pub struct Amended {
     file: String,
     text: String,
-    /// What it holds now.
+    /// Objects of the file as they are now.
     objects: Vec<Value>,
 }
 
@@ -46,7 +46,7 @@ impl Amended {
         Ok(Self { file: file.to_owned(), text: text.to_owned(), objects: values(file, text)? })
     }
 
-    /// Its objects as they are now; a change leaves their order.
+    /// Returns the objects as they are now; a change leaves their order.
     pub fn objects(&self) -> &[Value] {
         &self.objects
     }
@@ -71,7 +71,7 @@ impl Amended {
         let Some(before) = put(at, path, to)? else { return Ok(None) };
         let nodes = nodes(&self.file, &self.text).map_err(|error| error.to_string())?;
         let node = objects(&nodes).into_iter().nth(object).ok_or("there is no such object")?;
-        let text = Text::of(&self.text).amended(node, path, to)?;
+        let text = Text::new(&self.text).amended(node, path, to)?;
         if values(&self.file, &text).ok().as_ref() != Some(&wanted) {
             return Err("it is written in a way that is not changed safely here".to_owned());
         }
@@ -80,10 +80,10 @@ impl Amended {
     }
 }
 
-/// What a change did.
+/// Result of a change.
 #[derive(Debug, PartialEq)]
 pub struct Changed {
-    /// What was there before.
+    /// Value before the change.
     pub before: Option<Value>,
 }
 
@@ -160,7 +160,7 @@ fn plain(value: &Value) -> String {
 struct Text<'a>(Vec<&'a str>);
 
 impl<'a> Text<'a> {
-    fn of(text: &'a str) -> Self {
+    fn new(text: &'a str) -> Self {
         Self(text.split_inclusive('\n').collect())
     }
 
@@ -185,7 +185,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What stands from `node` on in its line, and where that is in bytes.
+    /// Returns the rest of its line from `node` on, and the position of that in bytes.
     fn from(&self, node: &Node) -> Option<(&'a str, usize)> {
         let line = self.0.get(node.line.checked_sub(1)?)?;
         let at = line.char_indices().map(|(at, _)| at).chain([line.len()]).nth(node.col)?;
@@ -228,7 +228,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// All lines, with what `edit` makes of one.
+    /// Returns all lines, one of them changed by `edit`.
     fn with(&self, line: usize, edit: impl FnOnce(&str) -> String) -> std::result::Result<String, String> {
         let place = line.checked_sub(1).filter(|place| *place < self.0.len()).ok_or("a line is missing")?;
         let (before, from) = self.0.split_at(place);

@@ -1,4 +1,4 @@
-//! What is changed, what is left alone, and what is refused.
+//! Tests of changed, untouched and refused files.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -194,7 +194,7 @@ proptest! {
             }
             Ok(None) | Err(_) => prop_assert_eq!(file.text(), &text),
         }
-        let scalar = value.pointer(&pointer).is_some_and(|found| !found.is_object() && !found.is_array());
+        let scalar = value.pointer(&pointer).is_some_and(|result| !result.is_object() && !result.is_array());
         if to.is_some() && scalar {
             prop_assert!(file.text() != text, "a scalar can be set: {}", text);
         }

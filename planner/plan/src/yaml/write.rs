@@ -50,7 +50,7 @@ fn node(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// What follows a key or a dash.
+/// Writes the value that follows a key or a dash.
 fn below(value: &Value, depth: usize, out: &mut String) {
     let nested = match value {
         Value::Object(map) => !map.is_empty(),
@@ -69,7 +69,8 @@ fn below(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// Whether a text is lines that a literal block gives back as they are: several, of printable ASCII, none blank, the first not indented, each with its end.
+/// Whether a literal block gives a text back as it is: several lines of printable ASCII, none
+/// blank, the first not indented, each with its end.
 fn is_lines(text: &str) -> bool {
     let is_plain = |line: &str| !line.trim().is_empty() && line.chars().all(|letter| matches!(letter, ' '..='~'));
     text.ends_with('\n')

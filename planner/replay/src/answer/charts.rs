@@ -97,8 +97,8 @@ pub(super) fn vcs(answer: &Answer) -> Option<Chart> {
         .chain(answer.others.iter().map(|replay| (replay.name.as_str(), &replay.metrics)));
     let series = all.take(4).map(|(name, metrics)| {
         let mean = |vc: &String| {
-            let found = metrics.by_vc.iter().find(|of| of.name == *vc)?;
-            Some(found.group.wait?.mean_s)
+            let result = metrics.by_vc.iter().find(|of| of.name == *vc)?;
+            Some(result.group.wait?.mean_s)
         };
         BarSeries::new(name, names.iter().map(mean).collect())
     });

@@ -1,4 +1,5 @@
-//! What is said of several replays of the same jobs: who waits least, who is beaten, and what of that may not come again.
+//! Comparison of several replays of the same jobs: who waits least, who is beaten, and which of the
+//! differences may not come again.
 //!
 //! A policy is **beaten** if another that is no oracle waits less on average, beyond what the bootstrap calls chance, and no longer at the 95 % quantile. Where one episode
 //! ([`Episode`]) makes most of the difference it is beaten *in this record only*. What would make a comparison unfair comes before all that: failures of nodes that only some
@@ -29,23 +30,24 @@ pub(super) struct Shown<'a> {
     pub(super) metrics: &'a Metrics,
 }
 
-/// How a policy stands against the others.
+/// Standing of a policy among the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Standing {
-    /// It knows how long jobs run: a bound and no rival.
+    /// An oracle, which knows how long jobs run: a bound and no rival.
     Oracle,
-    /// More of its jobs never end than under another, so that its waits are of fewer jobs: no rival.
+    /// More jobs never end than under another policy, so that the waits are of fewer jobs: no
+    /// rival.
     FewerEnd,
-    /// Another beats it; the days that make most of that.
+    /// Beaten by another policy; the days that make most of that.
     Beaten(Option<Episode>),
-    /// Another waits less by one episode; and by how much, in seconds a job, without it.
+    /// Beaten by one episode alone; and by how much another waits less without it, seconds a job.
     Once(Episode, f64),
-    /// None beats it.
+    /// Beaten by none.
     Unbeaten,
 }
 
 impl Answer {
-    /// Whether several policies were asked for, beside those that stand beside QSSF by themselves.
+    /// Whether several policies are compared, beside those that are added for QSSF.
     pub(super) fn compares(&self) -> bool {
         self.others.len() > if self.yardstick.is_some() { 2 } else { 0 }
     }
@@ -71,7 +73,7 @@ impl Answer {
             .collect()
     }
 
-    /// That jobs never end under some policies and do under others.
+    /// Returns the sentence that jobs never end under some policies and do under others.
     fn never_end_sentence(&self) -> Option<String> {
         let replays = self.replays();
         let more = replays.iter().zip(self.never_end()).filter(|(_, more)| *more > 0);
@@ -87,7 +89,8 @@ impl Answer {
         })
     }
 
-    /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
+    /// Returns the first sentences of a comparison: who waits least, who is beaten, who is fairest,
+    /// and how much that is worth.
     pub(super) fn comparison_summary(&self) -> Vec<String> {
         let ends = self.all_end();
         let mean = |replay: &Shown<'_>| replay.metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
@@ -130,9 +133,7 @@ impl Answer {
         }
         summary.push(self.beaten_sentence());
         summary.extend(self.fairest_sentence());
-        // What nothing may be built on is said before anything is.
-        let place = if self.fidelity.warns() { 0 } else { summary.len() };
-        summary.insert(place, self.worth());
+        self.add_worth(&mut summary);
         summary.extend(self.true_runs_sentence());
         let first = [
             self.never_end_sentence(),
@@ -144,7 +145,8 @@ impl Answer {
         summary
     }
 
-    /// That the first policy was not replayed on the nodes of the record, where it matters to the mean wait.
+    /// Returns the sentence that the first policy was not replayed on the nodes of the record,
+    /// where the mean wait differs.
     fn other_nodes_sentence(&self) -> Option<String> {
         let here = format::duration(self.metrics.overall.group.wait?.mean_s);
         let recorded = format::duration(self.fidelity.recorded_mean_wait_s?);
@@ -157,7 +159,7 @@ impl Answer {
         })
     }
 
-    /// That nodes fail in some replays and not in others.
+    /// Returns the sentence that the failures of nodes differ between the replays.
     fn unequal_failures_sentence(&self) -> Option<String> {
         let counts = |replay: &Shown<'_>| match replay.node_failures {
             0 => format!("{} none", replay.name),
@@ -199,7 +201,7 @@ impl Answer {
         (!said.is_empty()).then(|| said.join(" "))
     }
 
-    /// How each policy stands against the others.
+    /// Returns the standing of each policy.
     fn standings(&self) -> Vec<Standing> {
         let replays = self.replays();
         let merit = |replay: &Shown<'_>| {
@@ -238,7 +240,7 @@ impl Answer {
         replays.iter().zip(&never_end).map(standing).collect()
     }
 
-    /// The same in words.
+    /// Returns the standings of the policies in a sentence.
     fn beaten_sentence(&self) -> String {
         let replays = self.replays();
         let all: Vec<(&str, Standing)> = replays.iter().map(|replay| replay.name).zip(self.standings()).collect();
@@ -326,7 +328,7 @@ impl Answer {
         }
     }
 
-    /// Who treats users most alike, with how alike that is.
+    /// Returns a sentence on the policy that treats users most alike, with its Jain index.
     fn fairest_sentence(&self) -> Option<String> {
         let ends = self.all_end();
         let choices = ends.iter().filter(|replay| !replay.oracle);

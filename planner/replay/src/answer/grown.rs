@@ -6,7 +6,7 @@ use super::Answer;
 use crate::growth::{GrownReplay, GrowthAnswer, OverDraws, drawn_phrase, phrase};
 
 impl Answer {
-    /// What more work would do, if it was asked.
+    /// Returns the section on more work, if that was replayed.
     pub(super) fn growth_section(&self) -> Option<Section> {
         let growth = self.growth.as_ref()?;
         let mut table = ReportTable::new(

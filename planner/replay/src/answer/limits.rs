@@ -1,4 +1,5 @@
-//! Which limits by QOS, account and partition made jobs wait, told to people: under the names that they know from `squeue`.
+//! Report of the limits by QOS, account and partition that made jobs wait, under their names in
+//! `squeue`.
 //!
 //! Worked number: see [`LimitWait`].
 
@@ -27,7 +28,7 @@ fn limited_share(metrics: &Metrics) -> Option<f64> {
     Some(cause.gpu_wait_share.unwrap_or(0.0))
 }
 
-/// Which limit was waited for most, and what share of the waiting was for limits.
+/// Returns the limit that was waited for most, and the share of the waiting that was for limits.
 fn finding(share: f64, metrics: &Metrics) -> String {
     let Some(most) = metrics.limits.first() else { return "No job waited for a limit.".to_owned() };
     format!(

@@ -1,4 +1,4 @@
-//! Offered loads, told to people: who asks for more than any order can give.
+//! Report of offered loads: who asks for more than any order can give.
 //!
 //! O(VCs). Worked number: see [`OfferedLoads`].
 
@@ -20,7 +20,7 @@ pub(crate) fn named<'a>(over: impl Iterator<Item = &'a VcLoad>) -> Option<String
 }
 
 impl Answer {
-    /// Who asks for more than any order can give, if anybody does.
+    /// Returns sentences on the VCs that ask for more than any order can give, if there are some.
     pub(super) fn overload_sentences(&self) -> Vec<String> {
         let Some(offered) = &self.metrics.offered else { return Vec::new() };
         let all = offered.load.filter(|_| offered.over_capacity).map(|load| {
@@ -40,7 +40,7 @@ impl Answer {
         all.into_iter().chain(some).collect()
     }
 
-    /// What each VC asks for of what it has, under each replay.
+    /// Returns the section on the offered load of each VC, under each replay.
     pub(super) fn load_section(&self) -> Option<Section> {
         let section = self.by_replay(Section::new("loads", "Offered load"), |metrics: &Metrics| {
             let offered = metrics.offered.as_ref().filter(|of| of.by_vc.len() > 1)?;

@@ -1,4 +1,4 @@
-//! What `simulate` answers: one or several replays of the same jobs, as data and as a report.
+//! The answer of `simulate`: one or several replays of the same jobs, as data and as a report.
 //!
 //! The data ([`Answer`], form `simulate/1`) and the report ([`Answer::report`]) say the same. First comes how well a replay of the recorded
 //! policy meets what was recorded ([`super::fidelity`]), as everything after it is worth no more than that.
@@ -42,14 +42,14 @@ pub struct LeftOut {
     pub reason: String,
     /// How many.
     pub jobs: u64,
-    /// One of them.
+    /// An example of such a job.
     pub example: String,
 }
 
-/// What was replayed.
+/// The jobs and the cluster that were replayed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Subject {
-    /// What to call it.
+    /// Title of the replay.
     pub title: String,
     /// Jobs replayed, those that ran at the beginning included.
     pub jobs: u64,
@@ -71,7 +71,8 @@ pub struct Subject {
     pub span_s: f64,
     /// VCs.
     pub vcs: u64,
-    /// What jobs compete for. Everything called GPUs here and below is an amount of it.
+    /// The resource that jobs compete for. Everything called GPUs here and below is an amount of
+    /// it.
     pub resource: Resource,
     /// Nodes when there are the most GPUs, from the first to the last submission; of processors, equal pieces that stand for them.
     pub nodes: u64,
@@ -81,19 +82,20 @@ pub struct Subject {
     pub load: Option<f64>,
     /// Jobs that are left out.
     pub left_out: Vec<LeftOut>,
-    /// What was assumed.
+    /// Assumptions.
     pub notes: Vec<String>,
     /// The files it was read from; none for a generated trace.
     pub sources: Vec<SourceRecord>,
     /// Rows read.
     pub rows_read: u64,
-    /// Of these, rows that could not be used; `tracecast inspect` says why.
+    /// Rows that could not be used; `tracecast inspect` says why.
     pub rows_quarantined: u64,
 }
 
 impl Subject {
-    /// Of a workload loaded from a trace. Notes of the trace come first, then what loading assumed.
-    pub fn of(title: &str, trace: &Trace, loaded: &Loaded) -> Self {
+    /// Describes a workload loaded from a trace. Notes of the trace come first, then those of
+    /// loading.
+    pub fn new(title: &str, trace: &Trace, loaded: &Loaded) -> Self {
         let workload = &loaded.workload;
         let (from_ms, to_ms) = match (workload.submit_ms.first(), workload.submit_ms.last()) {
             (Some(first), Some(last)) => ((*first).max(0), (*last).max(0)),
@@ -161,26 +163,28 @@ fn sentence(note: &str) -> String {
 pub struct KnownByRun {
     /// Share of the jobs replayed: those without a time limit, and without a prediction where these count.
     pub share: f64,
-    /// Whether predictions count.
+    /// Whether predictions count as estimates.
     pub predictions: bool,
 }
 
 impl KnownByRun {
-    /// Those of a policy; `None` where run times change nothing, or where it was told to know them. O(jobs).
-    pub(crate) fn of(policy: &Policy, workload: &Workload) -> Option<Self> {
+    /// Computes the jobs that a policy knows by their true run; `None` where run times change
+    /// nothing, or where it was told to know them. O(jobs).
+    pub(crate) fn new(policy: &Policy, workload: &Workload) -> Option<Self> {
         let jobs = policy.known_by_true_run(workload)?;
         let share = jobs as f64 / workload.len().max(1) as f64;
         Some(Self { share, predictions: policy.estimate == Estimate::Predicted })
     }
 
-    /// What they lack, in words.
+    /// Returns the missing estimate, in words.
     fn lack(&self) -> &'static str {
         if self.predictions { "neither a prediction nor a time limit" } else { "no time limit" }
     }
 
-    /// What to say of a policy that an answer rests on; `None` if it knows no job by its true run.
+    /// Returns the note on a policy that an answer rests on; `None` if it knows no job by its true
+    /// run.
     pub fn note(policy: &Policy, workload: &Workload) -> Option<String> {
-        let known = Self::of(policy, workload).filter(|known| known.share > 0.0)?;
+        let known = Self::new(policy, workload).filter(|known| known.share > 0.0)?;
         let so = if policy.is_oracle(workload) {
             "; that is more than a twentieth, so the waits are those of a scheduler that knows too much, and shorter than they would be"
         } else {
@@ -198,11 +202,11 @@ impl KnownByRun {
 /// One replay.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Replay {
-    /// What to call it.
+    /// Name of the replay.
     pub name: String,
     /// The policy in words.
     pub policy: String,
-    /// Whether it is an oracle, which knows how long jobs run.
+    /// Whether the policy is an oracle, which knows how long jobs run.
     #[schemars(default)]
     pub oracle: bool,
     /// Jobs that it knows by their true run for want of an estimate; `None` where run times change nothing, or where it was told to know them.
@@ -211,14 +215,14 @@ pub struct Replay {
     /// Failures of nodes that are replayed.
     #[schemars(default)]
     pub node_failures: u64,
-    /// Its figures.
+    /// Figures of the replay.
     pub metrics: Metrics,
-    /// What charts show.
+    /// Data of the charts.
     #[serde(skip)]
     pub charts: Charts,
 }
 
-/// What QSSF is measured against.
+/// Mean waits that QSSF is measured against.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Yardstick {
     /// Mean wait with the fewest GPUs first, which needs no prediction, seconds.
@@ -234,7 +238,7 @@ pub struct Yardstick {
 }
 
 impl Yardstick {
-    /// From three replays, `None` if one of them finished no job.
+    /// Computes the mean waits of three replays, `None` if one of them finished no job.
     pub fn of(fewest_gpus: &Metrics, qssf: &Metrics, oracle: &Metrics, without_predictions: bool) -> Option<Self> {
         let mean = |metrics: &Metrics| metrics.overall.group.wait.map(|wait| wait.mean_s);
         let (fewest, predicted, oracle) = (mean(fewest_gpus)?, mean(qssf)?, mean(oracle)?);
@@ -248,22 +252,22 @@ impl Yardstick {
     }
 }
 
-/// What `simulate` answers.
+/// The answer of `simulate`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Version of the form.
     pub schema: String,
-    /// What was replayed.
+    /// The jobs and the cluster that were replayed.
     pub subject: Subject,
-    /// How well a replay of the recorded policy meets what was recorded.
+    /// Fidelity of a replay of the recorded policy.
     pub fidelity: Fidelity,
     /// The recorded policy as it was replayed for that.
     pub recorded_policy: String,
-    /// What the policy asked for (the first of several) is called.
+    /// Name of the requested policy (the first of several).
     pub name: String,
-    /// That policy in words.
+    /// The requested policy in words.
     pub policy: String,
-    /// Whether it is an oracle, which knows how long jobs run.
+    /// Whether the policy is an oracle, which knows how long jobs run.
     #[schemars(default)]
     pub oracle: bool,
     /// Jobs that it knows by their true run for want of an estimate; `None` where run times change nothing, or where it was told to know them.
@@ -275,16 +279,17 @@ pub struct Answer {
     /// Time the engine took for it on one thread, seconds. The only figure that is not the same every time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_seconds: Option<f64>,
-    /// Its figures.
+    /// Figures of the first replay.
     pub metrics: Metrics,
-    /// What QSSF is measured against, if it was asked for.
+    /// Mean waits that QSSF is measured against, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yardstick: Option<Yardstick>,
     /// Further replays of the same jobs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub others: Vec<Replay>,
-    /// Whether the first replay has other nodes, or other failures of nodes, than the one that was held against the record.
+    /// Whether the first replay has other nodes, or other failures of nodes, than the one that was
+    /// compared with the record.
     #[schemars(default)]
     pub on_other_nodes: bool,
     /// Whether failures of nodes differ between the replays.
@@ -300,10 +305,10 @@ pub struct Answer {
     /// Mean wait of the first under other orders of jobs submitted in the same second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ties: Option<TieBand>,
-    /// What more (or less) work would do, if it was asked.
+    /// Replays of more (or less) work, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub growth: Option<GrowthAnswer>,
-    /// What charts show of the first.
+    /// Data of the charts of the first replay.
     #[serde(skip)]
     pub charts: Charts,
 }

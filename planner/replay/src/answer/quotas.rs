@@ -1,4 +1,5 @@
-//! What queues did with their quotas, told to people: who borrowed, who was owed GPUs of its own, who starved or was overused, whose jobs were stopped.
+//! Report of queues and their quotas: who borrowed, who was owed GPUs of its own, who starved or
+//! was overused, whose jobs were stopped.
 //!
 //! Under Kueue's admission, and KAI's and Volcano's queues only. Worked number: see [`QuotaUse`].
 
@@ -50,7 +51,7 @@ fn is_volcanos(queue: &QuotaUse) -> bool {
     queue.overused_ratio.is_some()
 }
 
-/// Who borrowed most, who was owed most, and whose share fell shortest.
+/// Returns the queues that borrowed most, were owed most, and whose share fell shortest.
 fn finding(quotas: &[QuotaUse]) -> String {
     let most = |of: fn(&QuotaUse) -> f64| {
         quotas

@@ -1,4 +1,4 @@
-//! Which jobs could never run, and why, told to people.
+//! Report of the jobs that could never run, and why.
 //!
 //! Worked number: see [`rejection`].
 
@@ -9,7 +9,7 @@ use super::Answer;
 use crate::metric::rejection;
 
 impl Answer {
-    /// Whether all replays reject the same.
+    /// Whether all replays reject the same jobs for the same causes.
     fn rejects_alike(&self) -> bool {
         self.others.iter().all(|replay| replay.metrics.rejections == self.metrics.rejections)
     }
@@ -27,7 +27,8 @@ impl Answer {
         ))
     }
 
-    /// The same as a table, with a row for each replay and cause where replays differ; none if every job could run.
+    /// Returns the rejected jobs as a table, with a row for each replay and cause where replays
+    /// differ; none if every job could run.
     pub(super) fn rejected_section(&self) -> Option<Section> {
         let alike = self.rejects_alike();
         let finding = self.rejected_sentence()?;

@@ -15,12 +15,12 @@ impl Answer {
         section: Section,
         of: impl Fn(&Metrics) -> Option<(String, ReportTable)>,
     ) -> Option<Section> {
-        let found: Vec<(&str, (String, ReportTable))> =
+        let result: Vec<(&str, (String, ReportTable))> =
             self.replays().into_iter().filter_map(|replay| Some((replay.name, of(replay.metrics)?))).collect();
-        let (first, (finding, _)) = found.first()?;
-        let several = found.len() > 1;
+        let (first, (finding, _)) = result.first()?;
+        let several = result.len() > 1;
         let finding = if several { format!("Under {first}: {finding}") } else { finding.clone() };
-        Some(found.into_iter().fold(section.with_finding(finding), |section, (name, (_, mut table))| {
+        Some(result.into_iter().fold(section.with_finding(finding), |section, (name, (_, mut table))| {
             if several {
                 table.title = format!("{}, under {name}", table.title);
             }
@@ -45,17 +45,15 @@ impl Answer {
         report.notes.clone_from(&self.subject.notes);
         let comparison = self.comparison_section();
         report.sections.extend(self.growth_section());
-        let grown = self.growth.as_ref().map(super::grown::sentences).unwrap_or_default();
+        // Who asks what more work would do is told that first.
+        report.summary = self.growth.as_ref().map(super::grown::sentences).unwrap_or_default();
+        report.summary.extend(if compares { self.comparison_summary() } else { self.summary() });
         if compares {
-            report.summary = self.comparison_summary();
-            report.summary.extend(grown);
             report.sections.extend(comparison);
             report.sections.extend(self.yardstick_section());
             report.sections.extend([self.fidelity_section(), self.subject_section()]);
         } else {
-            report.summary = self.summary();
-            report.summary.extend(grown);
-            report.sections.extend([self.fidelity_section(), self.subject_section()]);
+            report.sections.extend([self.wait_section(), self.fidelity_section(), self.subject_section()]);
             report.sections.extend(self.yardstick_section());
             report.sections.extend(comparison);
         }
@@ -69,7 +67,8 @@ impl Answer {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },
             false => section,
         };
-        report.sections.extend([of_the_first(self.wait_section()), of_the_first(self.use_section())]);
+        report.sections.extend(compares.then(|| of_the_first(self.wait_section())));
+        report.sections.push(of_the_first(self.use_section()));
         // Of the causes each policy has its row.
         report.sections.push(self.cause_section());
         report.sections.push(of_the_first(self.fairness_section()));
@@ -95,14 +94,20 @@ impl Answer {
         report
     }
 
-    /// What an answer of this replay is worth, which stands in its summary.
-    pub(super) fn worth(&self) -> String {
+    /// Returns the fidelity of the replay in a sentence, for the summary.
+    fn worth(&self) -> String {
         format!("**{}**", self.fidelity.sentence())
+    }
+
+    /// Adds that sentence to a summary; a replay that is far off says so first.
+    pub(super) fn add_worth(&self, summary: &mut Vec<String>) {
+        let place = if self.fidelity.warns() { 0 } else { summary.len() };
+        summary.insert(place, self.worth());
     }
 
     fn summary(&self) -> Vec<String> {
         let all = &self.metrics.overall;
-        let mut summary = vec![self.worth()];
+        let mut summary = Vec::new();
         if let Some(wait) = all.group.wait {
             summary.push(format!(
                 "{} jobs wait {} on average, {} at the median and {} at the 95 % quantile; {} of the GPU time in service is used.",
@@ -113,6 +118,7 @@ impl Answer {
                 all.utilisation.map_or_else(|| "an unknown part".to_owned(), format::percent),
             ));
         }
+        self.add_worth(&mut summary);
         if let Some(cause) =
             self.metrics.delay.all.causes.iter().max_by(|a, b| a.gpu_wait_hours.total_cmp(&b.gpu_wait_hours))
             && let Some(share) = cause.gpu_wait_share
@@ -183,7 +189,7 @@ impl Answer {
             section = section.with_text("What follows is what the policies would do to these jobs on these nodes. How far that is from what they would really do is not known.");
         }
         if fidelity.verdict == Verdict::FarOff {
-            section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
+            section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --site.");
         }
         section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
             "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s), τ of starts at least 0.95, and τ of waits at least 0.5 or nine starts of ten within a minute. Both take a recorded start of at least half of the jobs. Rough: within 50 % and 0.80, or less than that takes. Else far off.",
@@ -350,7 +356,7 @@ impl Answer {
         }
     }
 
-    /// Which gangs would have fitted beside what ran.
+    /// Returns the table of gangs that would have fitted beside what ran.
     fn room_table(&self) -> ReportTable {
         let mut table = ReportTable::new(
             "Room for one more gang, mean over time",

@@ -1,4 +1,5 @@
-//! Where accounts and their users stand at the end, told to people as `sshare -l` tells it.
+//! Report of the shares and usage of accounts and their users at the end, as `sshare -l` shows
+//! them.
 //!
 //! Worked number: see [`Standing`].
 
@@ -22,7 +23,7 @@ impl Answer {
     }
 }
 
-/// Who has had most beyond its shares.
+/// Returns the account that has had most beyond its shares.
 fn finding(metrics: &Metrics) -> String {
     let accounts =
         metrics.shares.iter().filter(|of| of.factor.is_none() && of.shares_ratio.is_some_and(|share| share > 0.0));

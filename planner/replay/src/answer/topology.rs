@@ -1,4 +1,5 @@
-//! Whether jobs lay in one block or rack, told to people: what each request cost in waits.
+//! Report of topology requests: whether jobs lay in one block or rack, and how long they waited for
+//! that.
 //!
 //! Worked number: see [`TopologyUse`].
 
@@ -62,7 +63,7 @@ fn finding(uses: &[TopologyUse]) -> String {
             all.level
         );
     }
-    let total = |of: fn(&TopologyUse) -> u64| asking.iter().map(|found| of(found)).sum::<u64>();
+    let total = |of: fn(&TopologyUse) -> u64| asking.iter().map(|result| of(result)).sum::<u64>();
     let rejected = match total(|of| of.rejected) {
         0 => String::new(),
         1 => " **One job is too large for any domain and never runs.**".to_owned(),

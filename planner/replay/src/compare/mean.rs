@@ -28,14 +28,14 @@ pub struct SummedWaits {
 }
 
 impl MeanWaits {
-    /// Of the jobs that count and finish under the first policy. `seed` is the bootstrap's.
-    pub fn of(workload: &Workload, first: &JobTimes, seed: u64) -> Self {
+    /// Takes the jobs that count and finish under the first policy. `seed` is the bootstrap's.
+    pub fn new(workload: &Workload, first: &JobTimes, seed: u64) -> Self {
         let jobs: Vec<usize> =
             (0..workload.len()).filter(|job| first.is_counted(*job) && first.wait_ms(*job).is_some()).collect();
         Self { blocks: blocks(workload, &jobs, seed).0, jobs }
     }
 
-    /// Under a policy; nothing where one of the jobs never finishes under it.
+    /// Sums the waits under a policy; nothing where one of the jobs never finishes under it.
     pub fn under(&self, times: &JobTimes) -> Option<SummedWaits> {
         let waits: Option<Vec<i64>> = self.jobs.iter().map(|job| times.wait_ms(*job)).collect();
         let running = Running::new(waits?.into_iter());
@@ -52,7 +52,7 @@ impl SummedWaits {
         }
         let mean_s = |own: i128, other: i128| (own - other) as f64 / self.jobs as f64 / 1e3;
         let drawn = self.resampled.iter().zip(&other.resampled).map(|(own, other)| mean_s(*own, *other));
-        IntervalEstimate::of(mean_s(self.whole, other.whole), drawn.collect())
+        IntervalEstimate::new(mean_s(self.whole, other.whole), drawn.collect())
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_worked_number() {
         let (first, other) = (waits(&[Some(100), Some(20)]), waits(&[Some(40), Some(30)]));
-        let means = MeanWaits::of(&jobs(2), &first, 1);
+        let means = MeanWaits::new(&jobs(2), &first, 1);
         let less = means.under(&other).unwrap().less(&means.under(&first).unwrap()).unwrap();
         assert_eq!(less, IntervalEstimate { value: -25.0, low: -60.0, high: 10.0 });
     }
@@ -76,7 +76,7 @@ mod tests {
     fn intervals_are_those_of_the_comparison() {
         let drawn = |factor: i64| waits(&(0..700).map(|job| Some(job * factor % 1013)).collect::<Vec<_>>());
         let (first, other) = (drawn(7919), drawn(104_729));
-        let means = MeanWaits::of(&jobs(700), &first, 9);
+        let means = MeanWaits::new(&jobs(700), &first, 9);
         let less = means.under(&other).unwrap().less(&means.under(&first).unwrap()).unwrap();
         let compared = compare(&jobs(700), &[("a", &first), ("b", &other)], 9).unwrap();
         assert_eq!(less, compared.differences[0].mean_wait_s);
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_job_that_never_finishes_leaves_nothing_to_compare() {
         let (first, other) = (waits(&[Some(1), None, Some(3)]), waits(&[Some(1), Some(5), None]));
-        let means = MeanWaits::of(&jobs(3), &first, 1);
+        let means = MeanWaits::new(&jobs(3), &first, 1);
         assert!(means.under(&first).is_some() && means.under(&other).is_none());
-        let none = MeanWaits::of(&jobs(1), &waits(&[None]), 1);
+        let none = MeanWaits::new(&jobs(1), &waits(&[None]), 1);
         let nothing = none.under(&waits(&[None])).unwrap();
         assert_eq!(nothing.less(&nothing), None);
     }

@@ -53,7 +53,7 @@ pub struct IntervalEstimate {
 
 impl IntervalEstimate {
     /// A figure with the middle 95 % of what resamples gave; `None` without resamples.
-    pub fn of(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
+    pub fn new(value: f64, mut resampled: Vec<f64>) -> Option<Self> {
         let (low, high) = interval::percentile(&mut resampled)?;
         Some(Self { value, low, high })
     }
@@ -63,7 +63,7 @@ impl IntervalEstimate {
         Self { value, low: value, high: value }
     }
 
-    /// The same with the other sign: a saving as a change of the cost.
+    /// Returns the estimate with the other sign: a saving as a change of the cost.
     #[must_use]
     pub fn negated(&self) -> Self {
         Self { value: -self.value, low: -self.high, high: -self.low }
@@ -85,7 +85,7 @@ impl IntervalEstimate {
     }
 }
 
-/// What another policy changes for the same jobs; negative differences are gains.
+/// Difference between two policies for the same jobs; negative differences are gains.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The other policy.
@@ -128,7 +128,7 @@ struct Columns {
     resampled: Vec<Figures>,
 }
 
-/// What a policy makes of all jobs, or of a resample of them.
+/// Sums and quantile of all jobs, or of a resample of them.
 struct Figures {
     /// Sums, milliseconds.
     wait: i128,
@@ -206,7 +206,7 @@ fn difference(name: &str, base: &Columns, other: &Columns) -> Option<Difference>
     let mean_s = |total: i128| total as f64 / jobs as f64 / 1000.0;
     let estimate = |of: &dyn Fn(&Figures, &Figures) -> f64| {
         let resampled = other.resampled.iter().zip(&base.resampled).map(|(other, base)| of(other, base));
-        IntervalEstimate::of(of(&other.whole, &base.whole), resampled.collect())
+        IntervalEstimate::new(of(&other.whole, &base.whole), resampled.collect())
     };
     let share = |of: fn(i64, i64) -> bool| {
         let such = other.wait_ms.iter().zip(&base.wait_ms).filter(|(other, base)| of(**other, **base));
@@ -232,7 +232,7 @@ pub fn total(values: &[f64], span_ms: i64, seed: u64) -> Option<IntervalEstimate
     let sum = |total: i128| total as f64 / MILLI;
     (!values.is_empty()).then_some(())?;
     let resampled = blocks.resample(RESAMPLES, |stretches| sum(running.over(stretches)));
-    IntervalEstimate::of(sum(running.total()), resampled)
+    IntervalEstimate::new(sum(running.total()), resampled)
 }
 
 /// The share of the gap between fewest-GPUs-first, which predicts nothing, and an oracle that knows true durations which a
@@ -243,7 +243,7 @@ pub fn gap_closed(fewest_gpus: f64, this: f64, oracle: f64) -> Option<f64> {
     (gap > 0.0 && this.is_finite()).then(|| (fewest_gpus - this) / gap)
 }
 
-/// What policies are weighed by: how long jobs wait, on average and at worst.
+/// Figures that policies are weighed by: the wait of jobs, on average and at worst.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merit {
     /// Mean wait, seconds; less is better.
@@ -253,8 +253,9 @@ pub struct Merit {
 }
 
 impl Merit {
-    /// At least as good in everything and better in something. Fairness has no place here: an index over users that is low under every policy would
-    /// keep a policy that waits longer throughout.
+    /// Whether this is at least as good in everything and better in something. Fairness has no
+    /// place here: an index over users that is low under every policy would keep a policy that
+    /// waits longer throughout.
     pub fn dominates(&self, other: &Self) -> bool {
         let pairs = [(self.mean_wait_s, other.mean_wait_s), (self.p95_wait_s, other.p95_wait_s)];
         pairs.iter().all(|(a, b)| a <= b) && pairs.iter().any(|(a, b)| a < b)

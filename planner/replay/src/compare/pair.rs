@@ -1,4 +1,4 @@
-//! Which of two policies has the shorter mean wait, and whether one episode decides it.
+//! Comparison of two policies: whose mean wait is shorter, and whether one episode decides it.
 //!
 //! The moving blocks of [`super`] are as long as a day has jobs. They say how much a difference hangs on single days; a jam of a week that one policy avoids
 //! fills several blocks and narrows the interval about itself. So each difference comes with its worst **episode**: the days in a row whose submissions make
@@ -32,11 +32,12 @@ const PARTS: i64 = 4;
 /// Days in a row that make the greatest part of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Episode {
-    /// When they begin: a submission, milliseconds since the Unix epoch, or since some unknown moment where the trace has no dates.
+    /// First of the days: a submission, milliseconds since the Unix epoch, or since some unknown
+    /// moment where the trace has no dates.
     pub from_ms: i64,
     /// How many days.
     pub days: u32,
-    /// Their share of the difference; above 1 where the rest of the record says the contrary.
+    /// Share of the difference; above 1 where the rest of the record says the contrary.
     pub share: f64,
 }
 
@@ -66,7 +67,7 @@ impl Episode {
         worst.map(|(part, begin)| Self { from_ms: origin_ms + begin, days: days as u32, share: share(part) })
     }
 
-    /// Whether most of the difference is this episode.
+    /// Whether the episode makes most of the difference.
     pub fn decides(&self) -> bool {
         self.share > DECISIVE
     }
@@ -87,7 +88,7 @@ pub struct PairedWait {
 }
 
 impl PairedWait {
-    /// The same seen from the other policy.
+    /// Returns the comparison seen from the other policy.
     fn turned(&self) -> Self {
         let mean_wait_s = self.mean_wait_s.negated();
         Self { name: self.against.clone(), against: self.name.clone(), mean_wait_s, episode: self.episode }
@@ -96,18 +97,21 @@ impl PairedWait {
     /// The wait of `name` less that of `against`, from all pairs.
     pub fn find(pairs: &[Self], name: &str, against: &str) -> Option<Self> {
         pairs.iter().find_map(|pair| match (pair.name.as_str(), pair.against.as_str()) {
-            found if found == (name, against) => Some(pair.clone()),
-            found if found == (against, name) => Some(pair.turned()),
+            result if result == (name, against) => Some(pair.clone()),
+            result if result == (against, name) => Some(pair.turned()),
             _ => None,
         })
     }
 }
 
-/// Up to so many policies every two are held against each other.
+/// Most policies of which every two are compared.
 const ALL_PAIRS: usize = 20;
 
-/// Every two of `policies` (name and times of the jobs of `workload`), each with those before it; of more than 20, those of which one is the first or on the front: no other policy is better in mean and
-/// 95 % wait. Whoever is beaten is beaten by one of these. `oracles` are not on the front. Jobs that do not end under every policy are left out. `seed` is the bootstrap's.
+/// Compares every two of `policies` (name and times of the jobs of `workload`), each with those
+/// before it; of more than 20, those of which one is the first or on the Pareto front: no other
+/// policy is better in mean and 95 % wait. Whoever is beaten is beaten by one of these. `oracles`
+/// are not on the front. Jobs that do not end under every policy are left out. `seed` is the
+/// bootstrap's.
 ///
 /// O(pairs × jobs), side by side.
 pub fn pairs(workload: &Workload, policies: &[(&str, &JobTimes)], oracles: &[bool], seed: u64) -> Vec<PairedWait> {
@@ -120,7 +124,7 @@ pub fn pairs(workload: &Workload, policies: &[(&str, &JobTimes)], oracles: &[boo
     let shown =
         if policies.len() > ALL_PAIRS { yardsticks(&jobs, policies, oracles) } else { vec![true; policies.len()] };
     let is_shown = |at: usize| shown.get(at).copied().unwrap_or(false);
-    let asked: Vec<(usize, usize)> = (0..policies.len())
+    let request: Vec<(usize, usize)> = (0..policies.len())
         .flat_map(|at| (0..at).map(move |against| (at, against)))
         .filter(|(at, against)| is_shown(*at) || is_shown(*against))
         .collect();
@@ -130,14 +134,15 @@ pub fn pairs(workload: &Workload, policies: &[(&str, &JobTimes)], oracles: &[boo
         let running = Running::new(jobs.iter().map(more));
         let seconds = |total: i128| total as f64 / jobs.len() as f64 / 1000.0;
         let resampled = blocks.resample(RESAMPLES, |stretches| seconds(running.over(stretches)));
-        let mean_wait_s = IntervalEstimate::of(seconds(running.total()), resampled).filter(|_| !jobs.is_empty())?;
+        let mean_wait_s = IntervalEstimate::new(seconds(running.total()), resampled).filter(|_| !jobs.is_empty())?;
         let episode = Episode::worst(&submit_ms, &running, workload.origin_ms);
         Some(PairedWait { name: (*name).to_owned(), against: (*against).to_owned(), mean_wait_s, episode })
     };
-    asked.into_par_iter().map(of).collect::<Vec<_>>().into_iter().flatten().collect()
+    request.into_par_iter().map(of).collect::<Vec<_>>().into_iter().flatten().collect()
 }
 
-/// Which policies are the first or on the front of mean and 95 % wait of those that are no oracles.
+/// Marks the policies that are the first, or on the Pareto front of mean and 95 % wait of those
+/// that are no oracles.
 fn yardsticks(jobs: &[usize], policies: &[(&str, &JobTimes)], oracles: &[bool]) -> Vec<bool> {
     let is_oracle = |at: usize| oracles.get(at) == Some(&true);
     let merit = |(_, times): &(&str, &JobTimes)| {
@@ -218,16 +223,16 @@ mod tests {
         let policies: Vec<(&str, &JobTimes)> =
             names.iter().map(String::as_str).zip(worlds.iter().map(|(_, times)| times)).collect();
         let oracles: Vec<bool> = (0..policies.len()).map(|at| at + 1 == policies.len()).collect();
-        let found = pairs(&worlds[0].0, &policies, &oracles, 1);
+        let result = pairs(&worlds[0].0, &policies, &oracles, 1);
         let others = policies.len() - 2;
-        assert_eq!(found.len(), 2 * others + 1);
+        assert_eq!(result.len(), 2 * others + 1);
         for (at, name) in names.iter().enumerate().filter(|(at, _)| *at > 1) {
             for against in ["p0", "p1"] {
-                let pair = PairedWait::find(&found, name, against).unwrap();
+                let pair = PairedWait::find(&result, name, against).unwrap();
                 assert!((at + 1 == names.len()) == (pair.mean_wait_s.value < 0.0) || against == "p0", "{pair:?}");
             }
         }
-        assert!(PairedWait::find(&found, "p7", "p9").is_none());
+        assert!(PairedWait::find(&result, "p7", "p9").is_none());
     }
 
     proptest! {
@@ -238,18 +243,18 @@ mod tests {
             let submit_ms: Vec<i64> = waits.iter().map(|(gap, _)| { day += gap; day * DAY_MS / 2 }).collect();
             let running = Running::new(waits.iter().map(|(_, wait)| *wait));
             let total: i64 = waits.iter().map(|(_, wait)| wait).sum();
-            let Some(found) = Episode::worst(&submit_ms, &running, 7) else {
+            let Some(result) = Episode::worst(&submit_ms, &running, 7) else {
                 prop_assert_eq!(total, 0);
                 return Ok(());
             };
             let of = |begin: &i64| {
-                let in_it = submit_ms.iter().zip(&waits).filter(|(at, _)| *at >= begin && **at < begin + i64::from(found.days) * DAY_MS);
+                let in_it = submit_ms.iter().zip(&waits).filter(|(at, _)| *at >= begin && **at < begin + i64::from(result.days) * DAY_MS);
                 in_it.map(|(_, (_, wait))| wait).sum::<i64>() as f64 / total as f64
             };
             // Jobs of one moment belong together or not at all in the naive sum; the worst begins at a first of them or leaves some out.
             let naive = submit_ms.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
-            prop_assert!(found.share >= naive - 1e-9, "{} {}", found.share, naive);
-            prop_assert!(submit_ms.contains(&(found.from_ms - 7)));
+            prop_assert!(result.share >= naive - 1e-9, "{} {}", result.share, naive);
+            prop_assert!(submit_ms.contains(&(result.from_ms - 7)));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What is computed of a resample of jobs: sums over stretches, and quantiles by how often each job was drawn.
+//! Figures of a resample of jobs: sums over stretches, and quantiles by how often each job was
+//! drawn.
 //!
 //! Which stretches a resample holds is drawn by [`tracecast_analytics::stats::resample`]. Sums are of whole numbers, so their order does not matter.
 //!
@@ -12,7 +13,7 @@
 pub(super) struct Running(Vec<i128>);
 
 impl Running {
-    /// Of whole numbers.
+    /// Sums whole numbers.
     pub(super) fn new(values: impl Iterator<Item = i64>) -> Self {
         let mut total = 0i128;
         let mut sums = vec![0];
@@ -52,7 +53,8 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Of `jobs` jobs those in `stretches`, each as often as it is in one. O(jobs / `CELL` + stretches · log stretches).
+    /// Counts how often each of `jobs` jobs is in `stretches`. O(jobs / `CELL` + stretches · log
+    /// stretches).
     pub(super) fn new(jobs: usize, stretches: &[(usize, usize)]) -> Self {
         let mut ends: Vec<(usize, i32)> = stretches.iter().flat_map(|(from, to)| [(*from, 1), (*to, -1)]).collect();
         ends.sort_unstable_by_key(|(job, _)| *job);
@@ -74,7 +76,7 @@ impl Drawn {
         Self { jobs: stretches.iter().map(|(from, to)| (to - from) as u64).sum(), changes, times, before }
     }
 
-    /// How often a job is drawn.
+    /// Returns the number of times that a job is drawn.
     fn times(&self, job: usize) -> u32 {
         let mut at = self.before.get(job / CELL).map_or(0, |before| *before as usize);
         while self.changes.get(at).is_some_and(|change| *change <= job) {
@@ -92,7 +94,7 @@ pub(super) struct Ranked {
 }
 
 impl Ranked {
-    /// Of whole numbers.
+    /// Ranks whole numbers.
     pub(super) fn new(values: impl Iterator<Item = i64>) -> Self {
         let mut descending: Vec<(i64, u32)> = values.zip(0u32..).collect();
         descending.sort_unstable_by(|a, b| b.cmp(a));
@@ -156,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// As the quantile of the values written out as often as they are drawn.
+        /// The quantile equals that of the values written out as often as they are drawn.
         #[test]
         fn quantiles_of_resamples_are_those_of_the_values_written_out(
             values in prop::collection::vec(-20i64..20, 1..600),

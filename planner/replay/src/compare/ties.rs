@@ -1,4 +1,4 @@
-//! How much of a result hangs on the order of jobs submitted in the same second.
+//! Sensitivity of a result to the order of jobs submitted in the same second.
 //!
 //! Traces record whole seconds, and the order of jobs within one is an accident of the file; on one month of a public trace
 //! reversing it moved the mean completion time by 17 %. [`permute_ties`] gives the same jobs in another order within each
@@ -46,7 +46,7 @@ pub fn permute_ties(workload: &Workload, how: TieBreak) -> (Workload, Vec<u32>) 
     (workload.arranged(&before, workload.submit_ms.clone()), before)
 }
 
-/// Between what bounds a figure lies whatever the order of jobs within a second.
+/// Bounds of a figure over all orders of jobs within a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TieBand {
     /// Orders that were tried, the recorded one among them.
@@ -58,8 +58,8 @@ pub struct TieBand {
 }
 
 impl TieBand {
-    /// Of the mean wait under each order; `None` without any.
-    pub fn of(mean_waits_s: &[f64]) -> Option<Self> {
+    /// Computes the band from the mean wait under each order; `None` without any.
+    pub fn new(mean_waits_s: &[f64]) -> Option<Self> {
         let min_mean_wait_s = mean_waits_s.iter().copied().reduce(f64::min)?;
         let max_mean_wait_s = mean_waits_s.iter().copied().reduce(f64::max)?;
         Some(Self { orders: mean_waits_s.len() as u64, min_mean_wait_s, max_mean_wait_s })
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn bands() {
-        let band = TieBand::of(&[20.0, 25.0, 22.0]).unwrap();
+        let band = TieBand::new(&[20.0, 25.0, 22.0]).unwrap();
         assert_eq!((band.orders, band.min_mean_wait_s, band.max_mean_wait_s), (3, 20.0, 25.0));
         assert_eq!(band.relative_width(), Some(0.25));
-        assert_eq!(TieBand::of(&[]), None);
+        assert_eq!(TieBand::new(&[]), None);
     }
 }

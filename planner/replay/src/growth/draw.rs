@@ -36,10 +36,10 @@ pub(super) struct Drawing<'a> {
 /// The jobs of a draw.
 pub(super) struct Grown {
     pub(super) workload: Workload,
-    /// Of each job, the job of the record that it is a copy of, or is.
+    /// By job, the job of the record that it is or is copied from.
     #[cfg(test)]
     pub(super) source: Vec<u32>,
-    /// Of each job, whether a team brings it.
+    /// By job, whether a team brings it.
     pub(super) joined: Vec<bool>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Grown {
 struct Drawn {
     submit_ms: i64,
     job: u32,
-    /// Whose it is, an index into the teams; `None` for the record's own.
+    /// Team of the job, an index into the teams; `None` for the record's jobs.
     team: Option<usize>,
 }
 
@@ -142,12 +142,13 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// How often one thing is there under a factor.
+/// Draws the number of copies of one thing under a factor.
 fn times(factor: f64, rng: &mut impl Rng) -> usize {
     factor as usize + usize::from(rng.random_bool(factor.fract()))
 }
 
-/// Which weeks of a user are there, and where each stands. Weeks without a job are weeks, too: they may be drawn, and copies may come to stand there.
+/// Draws the weeks of a user and the place of each. Weeks without a job are weeks, too: they may be
+/// drawn, and copies may come to stand there.
 fn moves(whole: i64, factor: f64, rng: &mut impl Rng) -> Vec<(i64, i64)> {
     let all: Vec<i64> = (0..whole).collect();
     let due = factor.fract() * all.len() as f64;
@@ -216,7 +217,7 @@ mod tests {
         for factor in [0.5, 1.2, 2.7] {
             let ratios: Vec<f64> =
                 (0..20).map(|seed| scaled(&record, factor, seed).0.asked_gpu_s() / record.asked_gpu_s()).collect();
-            let over = OverDraws::of(&ratios).unwrap();
+            let over = OverDraws::new(&ratios).unwrap();
             assert!((over.low..=over.high).contains(&factor), "{factor}: {over:?}");
             let (workload, source) = scaled(&record, factor, 7);
             workload.validate(1).unwrap();
@@ -289,7 +290,7 @@ mod tests {
                 (workload.asked_gpu_s() - record.asked_gpu_s()) / 3600.0 / (73.0 / 7.0)
             })
             .collect();
-        let over = OverDraws::of(&brought).unwrap();
+        let over = OverDraws::new(&brought).unwrap();
         assert!((over.low..=over.high).contains(&300.0), "{over:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! What if there were more (or less) work, or a team more: the jobs of a record multiplied, and the replays of several draws.
+//! More (or less) work, or one more team: the jobs of a record multiplied, and the replays of
+//! several draws.
 //!
 //! `draw` chooses jobs by user and week, so that habits stay; [`team`] says what a team is. Over draws, GPU time is what was asked for; the hour of the
 //! week of no job changes. Every policy is replayed on every draw, beside what it did on the record itself. O(draws × policies × replay).
@@ -28,16 +29,16 @@ use tracecast_sim::workload::Workload;
 /// Least and most a record can be multiplied by.
 pub const FACTORS: (f64, f64) = (0.05, 20.0);
 
-/// How much more work, in how many draws.
+/// Factor and teams of more work, and the number of draws.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Growth {
-    /// By what the work is multiplied, within [`FACTORS`].
+    /// Factor of the work, within [`FACTORS`].
     factor: f64,
     /// Teams that join.
     teams: Vec<Team>,
     /// Draws, at least 2.
     draws: u64,
-    /// Of all draws.
+    /// Seed of all draws.
     seed: u64,
 }
 
@@ -57,7 +58,7 @@ impl Growth {
         Ok(Self { factor, teams, draws, seed })
     }
 
-    /// By what the work is multiplied.
+    /// Returns the factor of the work.
     pub fn factor(&self) -> f64 {
         self.factor
     }
@@ -114,9 +115,9 @@ pub fn drawn_phrase(draws: u64, gpu_time_ratio: &OverDraws) -> String {
 pub struct OverDraws {
     /// Mean.
     pub mean: f64,
-    /// The mean's 95 % interval (Student's t), from here.
+    /// Lower end of the mean's 95 % interval (Student's t).
     pub low: f64,
-    /// To here.
+    /// Upper end of the interval.
     pub high: f64,
     /// Least of all draws.
     pub least: f64,
@@ -125,8 +126,8 @@ pub struct OverDraws {
 }
 
 impl OverDraws {
-    /// Of at least two values; `None` otherwise.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    /// Computes the mean and its interval over draws; `None` of fewer than two values.
+    pub fn new(values: &[f64]) -> Option<Self> {
         let mean = sum::mean(values)?;
         let variance = sum::variance(values)?;
         let n = values.len() as f64;
@@ -143,8 +144,8 @@ impl OverDraws {
     /// If no job of the record holds GPUs, or there are fewer than two draws.
     pub fn of_gpu_time(record: &Workload, asked_gpu_s: impl IntoIterator<Item = f64>) -> Result<Self> {
         let of_record = work_of(record)?;
-        let ratios: Vec<f64> = asked_gpu_s.into_iter().map(|asked| asked / of_record).collect();
-        Self::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
+        let ratios: Vec<f64> = asked_gpu_s.into_iter().map(|request| request / of_record).collect();
+        Self::new(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
     }
 }
 
@@ -153,9 +154,9 @@ impl OverDraws {
 /// # Errors
 /// If that is none, so that more of it is none.
 pub fn work_of(record: &Workload) -> Result<f64> {
-    let asked = record.asked_gpu_s();
-    if asked > 0.0 {
-        return Ok(asked);
+    let request = record.asked_gpu_s();
+    if request > 0.0 {
+        return Ok(request);
     }
     Err(Error::NoJobs("no job holds GPUs for any time, so there is no work to multiply".to_owned()))
 }
@@ -163,7 +164,7 @@ pub fn work_of(record: &Workload) -> Result<f64> {
 /// One policy under more work.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GrownReplay {
-    /// What the policy is called.
+    /// Name of the policy.
     pub name: String,
     /// Mean wait, seconds; `null` where a draw finished no job.
     pub mean_wait_s: Option<OverDraws>,
@@ -183,10 +184,10 @@ pub struct GrownReplay {
     pub utilisation_now: Option<f64>,
 }
 
-/// What more work would do.
+/// Effect of more work on each policy.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GrowthAnswer {
-    /// By what the work was multiplied; 1 if only teams joined.
+    /// Factor of the work; 1 if only teams joined.
     pub factor: f64,
     /// Teams that joined.
     pub teams: Vec<Team>,
@@ -208,13 +209,13 @@ struct Figures {
     mean_wait_s: Option<f64>,
     p95_wait_s: Option<f64>,
     utilisation: Option<f64>,
-    /// Of jobs that no team brings.
+    /// Mean wait of the jobs that no team brings, seconds.
     mean_wait_of_others_s: Option<f64>,
     mean_wait_of_teams_s: Option<f64>,
 }
 
 impl Figures {
-    fn of(metrics: &Metrics) -> Self {
+    fn new(metrics: &Metrics) -> Self {
         let wait = metrics.overall.group.wait;
         Self {
             mean_wait_s: wait.map(|wait| wait.mean_s),
@@ -237,7 +238,7 @@ struct Draw {
 /// answer does not depend on threads. `watch` is told after each of draws × scenarios replays.
 ///
 /// # Errors
-/// As [`tracecast_sim::simulate`]; if no job of the record holds GPUs.
+/// Errors of [`tracecast_sim::simulate`], and if no job of the record holds GPUs.
 pub(super) fn grow(
     (record, cluster): (&Workload, &Cluster),
     policies: &[(&str, &Policy, &Metrics)],
@@ -257,7 +258,7 @@ pub(super) fn grow(
         Ok(Figures {
             mean_wait_of_others_s: mean_wait_s(false),
             mean_wait_of_teams_s: mean_wait_s(true),
-            ..Figures::of(&found.metrics)
+            ..Figures::new(&found.metrics)
         })
     };
     let drawing = Drawing::new(record, cluster, growth)?;
@@ -272,13 +273,13 @@ pub(super) fn grow(
         .collect::<Result<_>>()?;
     let gpu_time_ratio = OverDraws::of_gpu_time(record, draws.iter().map(|draw| draw.asked_gpu_s))?;
     let jobs: Vec<f64> = draws.iter().map(|draw| draw.jobs / record.len() as f64).collect();
-    let jobs_ratio = OverDraws::of(&jobs).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
+    let jobs_ratio = OverDraws::new(&jobs).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
     let has_teams = !growth.teams.is_empty();
     let replays = policies.iter().enumerate().map(|(at, (name, _, metrics))| {
-        let now = Figures::of(metrics);
+        let now = Figures::new(metrics);
         let over = |figure: &dyn Fn(&Figures) -> Option<f64>| {
             let values: Option<Vec<f64>> = draws.iter().map(|draw| draw.found.get(at).and_then(figure)).collect();
-            values.and_then(|values| OverDraws::of(&values))
+            values.and_then(|values| OverDraws::new(&values))
         };
         GrownReplay {
             name: (*name).to_owned(),
@@ -322,10 +323,10 @@ mod tests {
     #[test]
     fn the_interval_of_a_mean_by_hand() {
         // Mean 2, s = 1, t(0.975, 2) = 4.3027: 2 ± 4.3027 / √3.
-        let over = OverDraws::of(&[1.0, 2.0, 3.0]).unwrap();
+        let over = OverDraws::new(&[1.0, 2.0, 3.0]).unwrap();
         assert!(
             (over.high - (2.0 + 4.302_652_73 / 3f64.sqrt())).abs() < 1e-6 && over.least == 1.0 && over.greatest == 3.0
         );
-        assert_eq!(OverDraws::of(&[1.0]), None);
+        assert_eq!(OverDraws::new(&[1.0]), None);
     }
 }

@@ -28,9 +28,9 @@ const TIMES: std::ops::RangeInclusive<f64> = 0.005..=20.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Team {
-    /// What to call it.
+    /// Name of the team.
     pub name: String,
-    /// What its jobs hold, GPU-hours a week.
+    /// GPU time of its jobs, GPU-hours a week.
     pub gpu_hours_per_week: f64,
     /// The VC whose jobs its jobs are like.
     #[serde(default)]
@@ -83,7 +83,7 @@ impl Team {
         Ok(file.team)
     }
 
-    /// Whom it is like, in words.
+    /// Returns the VC or user whose jobs the team's are like, in words.
     pub fn like(&self) -> String {
         match (self.like_users.as_slice(), &self.like_vc) {
             ([], None) => "everyone".to_owned(),
@@ -93,7 +93,7 @@ impl Team {
         }
     }
 
-    /// What it asks for and whom it is like, in a sentence.
+    /// Returns the team's work and the jobs that it is like, in a sentence.
     pub fn definition(&self) -> String {
         format!(
             "Team {}: {} GPU-hours a week, with jobs like those of {}{}.",
@@ -118,7 +118,7 @@ impl Team {
                 .ok_or_else(|| wrong(format!("the cluster has no VC `{name}`{remedy}; there are {}", known.join(", "))))
         };
         let like_vc = place(&self.like_vc, " whose jobs it could be like")?;
-        let vc = place(&self.vc, ", which a file for --cluster could add")?;
+        let vc = place(&self.vc, ", which a file for --site could add")?;
         let mut like_users = Vec::new();
         for name in &self.like_users {
             let at = record.users.iter().position(|known| known == name);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!((joining.factor, joining.jobs.len(), joining.vc), (1.5, 5, None));
         for (wrong, why) in [
             ("gpu_hours_per_week = 600\nlike_vc = \"nlp\"", "vision"),
-            ("gpu_hours_per_week = 600\nvc = \"nlp\"", "--cluster"),
+            ("gpu_hours_per_week = 600\nvc = \"nlp\"", "--site"),
             ("gpu_hours_per_week = 600\nlike_users = [\"anna\"]", "anna"),
             ("gpu_hours_per_week = 60000", "400.0; 2.0 to 8000.0 can be drawn"),
         ] {

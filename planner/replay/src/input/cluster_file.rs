@@ -35,9 +35,9 @@ use tracecast_sim::host::HostRoom;
 const WIDTH: usize = 100;
 /// Longest outage that a cluster file takes, seconds.
 const MOST_OUTAGE_S: f64 = 4e9;
-/// What the pool of all nodes is called.
+/// Name of the pool of all nodes.
 const POOL: &str = "cluster";
-/// What begins the line that says where nodes of a table lie.
+/// Start of the line that says where the nodes of a table lie.
 const LIES: &str = "\ntopology =";
 /// Load that the nodes are to have at least, where too few starts are recorded for what ran at once.
 const LOAD: f64 = 0.7;
@@ -47,11 +47,11 @@ const CPUS_PER_NODE: f64 = 64.0;
 /// Which cluster of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// As of this moment, milliseconds since the Unix epoch; the last of the record if `None`.
+    /// The moment, milliseconds since the Unix epoch; the last of the record if `None`.
     pub at_ms: Option<i64>,
     /// With its sizes over time and its failures, in place of one moment.
     pub over_time: bool,
-    /// What jobs compete for; as the trace has it if `None`.
+    /// The resource that jobs compete for; as the trace has it if `None`.
     pub resource: Option<Resource>,
     /// Where nodes lie; as the machine list of the trace says if `None`.
     pub places: Option<NodePlaces>,
@@ -63,16 +63,16 @@ pub struct Wanted {
 /// If no VC has nodes at that moment, the trace holds neither sizes nor jobs, or places are given where processors or nodes are counted together.
 pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<String> {
     let resource = wanted.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let at_ms = moment(trace, &facts, wanted.at_ms);
     let mut text = String::new();
     let what = if wanted.over_time {
-        format!("The cluster of {source} over time, for --cluster.")
+        format!("The cluster of {source} over time, for --site.")
     } else {
         // A trace without dates has no moment that says anything to anyone.
         match at_ms.filter(|_| trace.basis.has_dates()) {
-            Some(at_ms) => format!("The cluster of {source} as of {}, for --cluster.", format_rfc3339(at_ms)),
-            None => format!("The cluster of {source}, for --cluster."),
+            Some(at_ms) => format!("The cluster of {source} as of {}, for --site.", format_rfc3339(at_ms)),
+            None => format!("The cluster of {source}, for --site."),
         }
     };
     comment(&mut text, &what);
@@ -103,11 +103,11 @@ pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<Stri
 }
 
 /// The moment that is asked for, else the last of the record. Where sizes are dated and none is of then, the last that is dated.
-fn moment(trace: &Trace, facts: &JobFacts<'_>, asked: Option<i64>) -> Option<i64> {
+fn moment(trace: &Trace, facts: &JobFacts<'_>, request: Option<i64>) -> Option<i64> {
     let capacity = &trace.capacity;
     let dated = (0..capacity.len()).filter(|row| capacity.scope.get(*row) != Some("node"));
     let last = dated.filter_map(|row| capacity.from.get(row)).max();
-    asked.or(match (facts.record_end, last) {
+    request.or(match (facts.record_end, last) {
         (Some(end), Some(last)) => {
             let holds = (0..capacity.len()).any(|row| holds(trace, row, end));
             Some(if holds { end } else { last })
@@ -167,7 +167,7 @@ fn lie(levels: &[String], path: &[String]) -> String {
     format!("{} {{ {} }}\n", LIES.trim_start(), pairs.join(", "))
 }
 
-/// What of amounts in order of time holds at a moment; the first holds from the beginning.
+/// Value of a step function at a moment; its first value holds from the beginning.
 fn at<T: Copy>(amounts: &[(i64, T)], at_ms: Option<i64>) -> Option<T> {
     let many = at_ms.map_or(amounts.len(), |at_ms| amounts.partition_point(|(from, _)| *from <= at_ms));
     amounts.get(many.saturating_sub(1)).map(|(_, amount)| *amount)
@@ -242,7 +242,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// What the source does not say.
+    /// Writes comments on what the source does not say.
     fn assumptions(&self, text: &mut String) {
         let (trace, cluster) = (self.trace, &self.found.cluster);
         if let Some(assumed) = Capacity::assumption(trace) {
@@ -476,14 +476,14 @@ fn list(text: &mut String, key: &str, entries: Vec<String>) {
     text.push_str("]\n");
 }
 
-/// What jobs of a VC, or of all, held and asked for.
+/// Amounts that jobs of a VC, or of all, held and asked for.
 #[derive(Debug, Default)]
 struct Use {
     /// When each ran, and on how much: from, to, amount.
     runs: Vec<(i64, i64, f64)>,
-    /// What the largest asked for.
+    /// Amount that the largest job asked for.
     largest: f64,
-    /// What all of them held, times seconds, whenever they ran.
+    /// Amount held × seconds, over all jobs, whenever they ran.
     work: f64,
 }
 

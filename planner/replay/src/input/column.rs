@@ -31,6 +31,12 @@ pub struct Matched {
 }
 
 impl Column {
+    /// Column of values by job identifier, of which the last counts; `file` is what to call it in
+    /// messages.
+    pub fn new(file: &str, values: impl Iterator<Item = (String, f64)>) -> Self {
+        Self { file: file.to_owned(), values: values.map(|(key, value)| (key, (value, 0))).collect() }
+    }
+
     /// Reads column `name` of a CSV; `file` is what to call it in messages. O(rows).
     ///
     /// # Errors
@@ -81,24 +87,25 @@ impl Column {
     /// # Errors
     /// If no row is about any of the jobs.
     pub fn of_keys(&self, keys: &[&str]) -> Result<(Vec<Option<f64>>, Matched)> {
-        let mut found = Matched::default();
+        let mut result = Matched::default();
         let value = |key: &str| {
             // Rows of the joined Philly table that have no identifier are known by their number.
             let bare = key.strip_prefix("row-").and_then(|number| self.values.get(number));
-            // As `tracecast predict` writes keys that a spreadsheet would take for formulas.
+            // As `tracecast model predict duration` writes keys that a spreadsheet would take for
+            // formulas.
             let written = || self.values.get(&csv_text(key));
             self.values.get(key).or(bare).or_else(written).map(|(value, _)| *value)
         };
         let values: Vec<Option<f64>> = keys.iter().map(|key| value(key)).collect();
-        found.jobs = values.iter().flatten().count();
-        found.without = values.len() - found.jobs;
-        found.unknown = self.values.len().saturating_sub(found.jobs);
-        if found.jobs == 0 && !values.is_empty() {
+        result.jobs = values.iter().flatten().count();
+        result.without = values.len() - result.jobs;
+        result.unknown = self.values.len().saturating_sub(result.jobs);
+        if result.jobs == 0 && !values.is_empty() {
             let in_file = self.values.iter().min_by_key(|(_, (_, line))| *line).map_or("", |(id, _)| id.as_str());
             let theirs = keys.first().copied().unwrap_or_default();
             let what = format!("no job_id is that of a replayed job; the file has `{in_file}`, the trace `{theirs}`");
             return Err(Error::File { file: self.file.clone(), line: 2, what });
         }
-        Ok((values, found))
+        Ok((values, result))
     }
 }

@@ -90,7 +90,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// What the job needs at least, milliseconds: longer than any run that was cut short.
+    /// Least run that the job needs, milliseconds: longer than any run that was cut short.
     pub(super) fn needs_ms(self) -> i64 {
         self.whole_ms.max(self.longest_cut_ms + 1)
     }

@@ -38,22 +38,22 @@ const NEAR: f64 = 0.02;
 /// A job that is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asking {
-    /// Its row in the trace.
+    /// Row in the trace.
     pub(super) row: usize,
-    /// Its VC, an index into those of the cluster.
+    /// VC, an index into those of the cluster.
     pub(super) vc: u16,
-    /// What it asks for.
+    /// Shape of the job.
     pub(super) shape: Shape,
 }
 
 /// The nodes of a replay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Nodes<'c> {
-    /// Those that are replayed.
+    /// The nodes that are replayed.
     pub(super) cluster: &'c Cluster,
     /// The trace's own, where `cluster` are others and these are known; of the same VCs.
     pub(super) own: Option<&'c Cluster>,
-    /// Whether `cluster` are those of a file.
+    /// Whether `cluster` comes from a file.
     pub(super) of_file: bool,
 }
 
@@ -63,9 +63,10 @@ pub enum Hosts {
     /// GPUs alone.
     #[default]
     Ignored,
-    /// As jobs and nodes have them; GPUs alone, without a word, where either does not say or they never decide.
+    /// Processors and memory as jobs and nodes have them; GPUs alone, without a note, where either
+    /// does not say or they never decide.
     Usual,
-    /// The same, and told where they do not count.
+    /// Processors and memory as jobs and nodes have them, with a note where they do not count.
     AsRecorded,
 }
 
@@ -94,7 +95,7 @@ fn bounded(amount: f64) -> u32 {
     amount.clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
-/// What the nodes of a row of the machine list have, to the MiB.
+/// Processors and memory of the nodes of a row of the machine list, to the MiB.
 fn room(trace: &Trace, row: usize) -> HostRoom {
     let nodes = &trace.nodes;
     let bytes = nodes.mem_bytes.get(row).map(|bytes| bytes as f64 / MIB);
@@ -115,7 +116,7 @@ fn chained(rooms: &[HostRoom], alike: impl Fn(HostRoom, HostRoom) -> bool) -> Ve
     lists
 }
 
-/// What each of `exact` is counted as: the least of its kind.
+/// Maps each room in `exact` to the room that it counts as: the least of its kind.
 fn levelled(exact: &BTreeSet<HostRoom>) -> BTreeMap<HostRoom, HostRoom> {
     let near = |most: Option<u32>, amount: Option<u32>| match (most, amount) {
         (Some(most), Some(amount)) => f64::from(amount) >= f64::from(most) * (1.0 - NEAR),
@@ -135,7 +136,8 @@ fn levelled(exact: &BTreeSet<HostRoom>) -> BTreeMap<HostRoom, HostRoom> {
     levelled
 }
 
-/// What the nodes of each row of the machine list count as having: those that are alike, the same. O(nodes × log nodes).
+/// Returns, by row of the machine list, the room that its nodes count as; nodes that are alike
+/// count the same. O(nodes × log nodes).
 pub(super) fn rooms(trace: &Trace) -> Vec<HostRoom> {
     let nodes = &trace.nodes;
     let mut rooms: Vec<HostRoom> = (0..nodes.len()).map(|row| room(trace, row)).collect();
@@ -152,7 +154,7 @@ pub(super) fn rooms(trace: &Trace) -> Vec<HostRoom> {
     rooms
 }
 
-/// What the nodes with GPUs have, of a VC or of all, where all of them are alike; else nothing is known.
+/// Room of the nodes with GPUs, of a VC or of all, where all of them are alike; else unknown.
 pub(super) fn alike(trace: &Trace, vc: Option<&str>) -> HostRoom {
     let nodes = &trace.nodes;
     let has_gpus = |row: &usize| nodes.gpus.get(*row).is_some_and(|gpus| gpus >= 1.0);
@@ -175,7 +177,8 @@ fn recorded(trace: &Trace, row: usize) -> (Option<f64>, Option<f64>) {
     (whole(cpus, 1000.0), whole(bytes, 1.0))
 }
 
-/// The same for each GPU of its shape, or for its part of one.
+/// Processors and memory that a job is recorded with, for each GPU of its shape or for its part of
+/// one.
 fn need(trace: &Trace, row: usize, shape: Shape) -> HostNeed {
     let (cores, memory) = recorded(trace, row);
     let each = |amount: Option<f64>| bounded((amount.unwrap_or(0.0) / f64::from(shape.gpus.max(1))).floor());
@@ -194,13 +197,13 @@ fn is_held(groups: &[&Group], shape: Shape) -> bool {
     pieces >= u64::from(full) && groups.iter().any(|group| room(group) >= rest)
 }
 
-/// How what a job is recorded with fits the nodes that it may use.
+/// Fit of a job's recorded processors and memory to the nodes that it may use.
 enum Fit {
-    /// As this, or too large by its GPUs alone, for which nobody is to blame here.
+    /// With this need, or too large by its GPUs alone, which is no fault of processors and memory.
     Fits(HostNeed),
-    /// On as many nodes as it had, which are more than the replay gives it.
+    /// Fits on as many nodes as the job had, which are more than the replay gives it.
     OnMoreNodes,
-    /// Not at all.
+    /// Fits nowhere.
     Nowhere,
 }
 
@@ -261,7 +264,7 @@ struct Without {
 }
 
 impl Without {
-    /// In words, for the report.
+    /// Returns the notes for the report.
     fn in_words(&self) -> Vec<String> {
         let says = |jobs: u64, one: &str, several: &str| (jobs > 0).then(|| format::counted(jobs, one, several));
         let cores = says(self.cores, "job does not say how many processors", "jobs do not say how many processors");
@@ -270,7 +273,7 @@ impl Without {
             [cores, memory].into_iter().flatten().map(|say| format!("{say} they had: they take none.")).collect();
         if let Some(had) = says(self.on_more_nodes, "job had", "jobs had") {
             notes.push(format!(
-                "{had} more nodes than the replay gives them, whose processors and memory are not enough: these take GPUs alone. --gangs-as-recorded gives them as many as they had."
+                "{had} more nodes than the replay gives them, whose processors and memory are not enough: these take GPUs alone. --site gangs=as-recorded gives them as many as they had."
             ));
         }
         if let Some(ran) = says(self.nowhere, "job ran", "jobs ran") {
@@ -381,7 +384,7 @@ pub(super) fn settle(
         }
         return false;
     }
-    notes.push("Processors and memory of nodes count beside GPUs; --hosts none replays GPUs alone.".to_owned());
+    notes.push("Processors and memory of nodes count beside GPUs; --site hosts=none replays GPUs alone.".to_owned());
     notes.extend(without.in_words());
     notes.extend(round(kept));
     true

@@ -33,7 +33,7 @@ const MANY: usize = 20;
 /// Share of the jobs, or of their time, from which a plan begins with what it leaves out.
 const WORTH_A_CAUTION: f64 = 0.01;
 
-/// What jobs without a VC are listed under.
+/// Name that jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
 
 /// Jobs that are left out, by reason.
@@ -43,7 +43,7 @@ pub struct Excluded {
     pub reason: String,
     /// How many.
     pub jobs: usize,
-    /// One of them.
+    /// An example of such a job.
     pub example: String,
 }
 
@@ -52,13 +52,14 @@ pub struct Excluded {
 pub struct Loaded {
     /// The jobs.
     pub workload: Workload,
-    /// What they compete for: what the workload and the cluster call GPUs.
+    /// The resource that jobs compete for, which the workload and the cluster call GPUs.
     pub resource: Resource,
     /// The nodes.
     pub cluster: Cluster,
     /// The nodes as the trace has them, where `cluster` are others and the same VCs are known there: what the recorded policy had.
     pub recorded_cluster: Option<Cluster>,
-    /// What of the cluster is that of files, such as `the nodes of site.toml`; `None` if all is the trace's own.
+    /// The part of the cluster that comes from files, such as `the nodes of site.toml`; `None` if
+    /// all is the trace's.
     pub given: Option<String>,
     /// Row of each job in the trace.
     pub rows: Vec<u32>,
@@ -66,17 +67,20 @@ pub struct Loaded {
     pub keys: Vec<String>,
     /// When each job started on the real cluster, milliseconds from time 0.
     pub recorded_start_ms: Vec<Option<i64>>,
-    /// Whether what jobs ask of the topology is what they asked themselves, and no rule: the recorded policy had to do with it, too.
+    /// Whether the topology requests are the jobs' own, and no rule's: the recorded policy had
+    /// them, too.
     pub asked_themselves: bool,
     /// Jobs that are not replayed.
     pub excluded: Vec<Excluded>,
-    /// What is wrong with the ground that a plan would stand on, in words: jobs that held the cluster and are not replayed, nodes that nobody has checked.
+    /// Reasons not to trust a plan on these jobs, in words: jobs that held the cluster and are not
+    /// replayed, nodes that nobody has checked.
     pub cautions: Vec<String>,
-    /// What was assumed, in words.
+    /// Assumptions, in words.
     pub notes: Vec<String>,
-    /// What of that is taken for granted of the nodes, and a plan that rests on it has to tell.
+    /// Assumptions about the nodes, which a plan that rests on them has to name.
     pub assumed: Vec<String>,
-    /// That the sizes are of another time than the jobs, in words; `None` where they are not. How many nodes there are is then not known, so that no plan may take any away.
+    /// Sentence that the sizes are of another time than the jobs; `None` where they are not. How
+    /// many nodes there are is then not known, so that no plan may take any away.
     pub of_another_time: Option<String>,
 }
 
@@ -86,7 +90,15 @@ impl Loaded {
         self.recorded_cluster.as_ref().unwrap_or(&self.cluster)
     }
 
-    /// Where other nodes are replayed than the trace's own, of which of them figures are; for answers that hold a replay against the record. `None` where they are the same.
+    /// True if the record was made under what jobs ask of the topology: they asked themselves, on
+    /// the nodes that are replayed.
+    pub fn asks_in_record(&self) -> bool {
+        self.asked_themselves && self.recorded_cluster.is_none()
+    }
+
+    /// Returns the sentence that says which figures are of the trace's nodes and which of other
+    /// replayed ones, for answers that compare a replay with the record. `None` where they are the
+    /// same.
     pub fn against_record(&self) -> Option<String> {
         self.recorded_cluster.as_ref()?;
         let given = self.given.as_deref().unwrap_or("other nodes");
@@ -112,7 +124,8 @@ impl Placeless {
         *self.why.entry(reason).or_default() += 1;
     }
 
-    /// What is to be known of them beside those that are replayed, and whether a plan has to begin with it: they are a hundredth of the jobs or of the GPU time, or more.
+    /// Returns the sentence on the jobs left out, and whether a plan has to begin with it: they are
+    /// a hundredth of the jobs or of the GPU time, or more.
     fn told(&self, kept: &[Kept], resource: Resource) -> Option<(bool, String)> {
         let kept_s: f64 = kept.iter().map(gpu_s).sum();
         let all = self.jobs + kept.len() as u64;
@@ -154,7 +167,7 @@ impl Reasons {
     }
 
     fn jobs(&self, reason: &str) -> u64 {
-        self.0.get(reason).map_or(0, |found| found.0 as u64)
+        self.0.get(reason).map_or(0, |result| result.0 as u64)
     }
 }
 
@@ -163,7 +176,7 @@ impl Reasons {
 /// # Errors
 /// If no job is left, or nothing says how large the cluster is.
 pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loaded> {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let mut reasons = Reasons::default();
     let mut rounded = 0usize;
     let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
@@ -336,8 +349,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let of_another_time = Some(trace).filter(|_| is_recorded).and_then(Capacity::of_another_time);
     cautions.extend(of_another_time.clone());
     let assumed = Some(trace).filter(|_| is_recorded).and_then(recorded::gpus_assumed);
-    let assumed: Vec<String> =
-        assumed.map(|assumed| format!("{assumed} --cluster says otherwise.")).into_iter().collect();
+    let assumed: Vec<String> = assumed.map(|assumed| format!("{assumed} --site says otherwise.")).into_iter().collect();
     notes.extend(assumed.iter().cloned());
     cautions.extend(site.filter(|site| site.is_inferred()).map(|site| {
         format!(
@@ -381,7 +393,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     Ok(loaded)
 }
 
-/// What the nodes of a replay are made from.
+/// Sources of the nodes of a replay.
 struct Ground<'a> {
     trace: &'a Trace,
     site: Option<&'a Site>,
@@ -414,10 +426,10 @@ impl Ground<'_> {
             }
             None => {
                 let quotas = options.quotas.as_deref();
-                let found = recorded::cluster(self.trace, self.names, self.origin_ms, resource, quotas, hosts)?;
-                let Some(found) = found else { return Err(Error::ClusterNotRecorded(resource)) };
-                let notes = [found.in_words()].into_iter().chain(Capacity::assumption(self.trace)).collect();
-                (found.cluster, notes)
+                let result = recorded::cluster(self.trace, self.names, self.origin_ms, resource, quotas, hosts)?;
+                let Some(result) = result else { return Err(Error::ClusterNotRecorded(resource)) };
+                let notes = [result.in_words()].into_iter().chain(Capacity::assumption(self.trace)).collect();
+                (result.cluster, notes)
             }
         };
         let cluster = match &options.quotas {
@@ -517,9 +529,9 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
     let mut of = |row: &u32| {
         let named = trace.jobs.qos.get(*row as usize).filter(|name| !name.is_empty());
         match file.qos_of(named) {
-            Ok(found) => {
-                without += u64::from(found.is_none());
-                found
+            Ok(result) => {
+                without += u64::from(result.is_none());
+                result
             }
             Err(()) => {
                 of_unknown += 1;

@@ -1,4 +1,4 @@
-//! Which rows of a trace are replayed, and as what jobs.
+//! Selection of the rows of a trace that are replayed, and their jobs.
 //!
 //! O(jobs). Worked example: 1.5 GPUs are two whole ones; a seventh of a GPU is 142 thousandths, so that seven of them fit on one.
 

@@ -1,4 +1,5 @@
-//! What was known of the jobs at a moment, for a plan that is made then. A job is known once it has started, and its run is known up to that moment.
+//! Jobs as they were known at a moment, for a plan that is made then. A job is known once it has
+//! started, and its run is known up to that moment.
 //!
 //! What a scheduler saw is more: jobs that wait, too, though not how long they will run.
 //!
@@ -22,7 +23,7 @@ impl Loaded {
         self.jobs_known_at(now, false).1
     }
 
-    /// As [`Loaded::known_at`], with what else is loaded of these jobs.
+    /// Keeps the jobs of [`Loaded::known_at`], with everything else that is loaded of them.
     #[must_use]
     pub fn as_known_at(mut self, now: i64) -> Self {
         fn of<T: Clone>(values: &[T], jobs: &[u32]) -> Vec<T> {
@@ -35,7 +36,9 @@ impl Loaded {
         self
     }
 
-    /// As [`Loaded::known_at`] with the jobs that wait at the moment, and the starts of all by then. A job that waits has none, and would run until that moment if it had started; like those that run, it is not counted.
+    /// Returns the jobs of [`Loaded::known_at`] and those that wait at the moment, with the starts
+    /// of all by then. A job that waits has none, and would run until that moment if it had
+    /// started; like those that run, it is not counted.
     pub fn seen_at(&self, now: i64) -> (Workload, Vec<Option<i64>>) {
         let (jobs, seen) = self.jobs_known_at(now, true);
         let start =
@@ -43,7 +46,8 @@ impl Loaded {
         (seen, jobs.iter().map(start).collect())
     }
 
-    /// Which jobs are known, and as what; with those that are `waiting`, or without.
+    /// Returns the known jobs by index and as a workload; with those that are `waiting`, or
+    /// without.
     fn jobs_known_at(&self, now: i64, waiting: bool) -> (Vec<u32>, Workload) {
         let workload = &self.workload;
         let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();

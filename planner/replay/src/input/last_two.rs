@@ -11,7 +11,7 @@ use tracecast_analytics::facts::JobFacts;
 
 use super::Loaded;
 
-/// What a job is predicted to run of which nothing is known, seconds.
+/// Predicted run of a job of which nothing is known, seconds.
 const UNKNOWN_S: f64 = 3_600.0;
 
 /// The last two runs of a key.
@@ -36,14 +36,16 @@ impl Last {
     }
 }
 
-/// What each job is predicted to run, seconds, from runs that had ended before it was submitted. O(jobs log jobs).
+/// Predicts the run of each job, seconds, from runs that had ended before it was submitted. O(jobs
+/// log jobs).
 pub fn last_two(facts: &JobFacts<'_>, loaded: &Loaded) -> Vec<Option<f64>> {
     let submissions = loaded.rows.iter().zip(&loaded.workload.submit_ms);
     let submissions = submissions.map(|(row, submit)| (*row as usize, loaded.workload.origin_ms + submit));
     last_two_of(facts, submissions).into_iter().map(Some).collect()
 }
 
-/// The same of jobs by their rows and submissions, milliseconds since the Unix epoch, in order of submission.
+/// Predicts the run of each job, seconds, from rows and submissions, milliseconds since the Unix
+/// epoch, in order of submission.
 pub fn last_two_of(facts: &JobFacts<'_>, submissions: impl Iterator<Item = (usize, i64)>) -> Vec<f64> {
     let jobs = &facts.trace.jobs;
     let mut ended: Vec<(i64, usize)> = (0..facts.len())

@@ -40,7 +40,7 @@ pub use options::Options;
 pub use place::NodePlaces;
 pub use quota::QuotaFile;
 pub use quota::{is_of_type, plain_type};
-pub use site::Site;
+pub use site::{RULES, Site};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@
 //! what the topology does not have, it counts as one that did not ask, and is told; where there is no topology, so are all. What a rule asks for and the topology lacks is an error, as someone typed it.
 //!
 //! Under Kueue's quotas a job that asks for nothing, and that no rule reaches, has no request as well, but where all flavors of its queue name a `Topology`: there it is unconstrained, as Kueue has it. Jobs of a part of one GPU ask for nothing. A job with a request is made of as many pods as the trace
-//! records, where it asks for no number of nodes (as under `--gangs-as-recorded`). Pods are equal: 9 GPUs in 4 pods are 3 pods of 3.
+//! records, where it asks for no number of nodes (as under `--site gangs=as-recorded`). Pods are
+//! equal: 9 GPUs in 4 pods are 3 pods of 3.
 //!
 //! O(jobs). Worked example: under `required:rack:2,preferred:block:65` a job of 1 GPU lies anywhere, one of 64 in one rack, one of 128 in one block if that can be; one of 64 that asked for `preferred:example.com/block` itself lies in one block if that can be.
 
@@ -24,7 +25,7 @@ use tracecast_sim::workload::{Shape, Workload};
 
 /// How a rule is written.
 const REMEDY: &str = "write required:LEVEL, preferred:LEVEL or unconstrained, then perhaps :GPUS and :slices=LEVEL/PODS, such as required:rack:16";
-/// What leaves out what jobs asked themselves, and what takes that alone.
+/// The words for no request at all, and for the jobs' own requests alone.
 const NONE: &str = "none";
 const AS_RECORDED: &str = "as-recorded";
 /// Requests that are named in a note.
@@ -32,7 +33,7 @@ const LISTED: usize = 5;
 /// The label of the node itself.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// How near to each other.
+/// Nearness of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mode {
     Required(String),
@@ -61,29 +62,29 @@ impl Rule {
             "unconstrained" => Mode::Unconstrained,
             _ => return Err(wrong(rule, REMEDY)),
         };
-        let mut found = Self { mode, least_gpus: 0, slices: None };
+        let mut result = Self { mode, least_gpus: 0, slices: None };
         for part in parts {
             if let Some(slices) = part.strip_prefix("slices=") {
                 // A label holds a slash of its own.
                 let (level, pods) = slices.rsplit_once('/').ok_or_else(|| wrong(rule, REMEDY))?;
-                if found.slices.is_some() {
+                if result.slices.is_some() {
                     return Err(wrong(rule, "write one slices="));
                 }
                 let pods = pods.parse().ok().filter(|pods| *pods > 0).ok_or_else(|| wrong(rule, REMEDY))?;
-                found.slices = Some((level.to_owned(), pods));
-            } else if found.least_gpus > 0 {
+                result.slices = Some((level.to_owned(), pods));
+            } else if result.least_gpus > 0 {
                 return Err(wrong(
                     rule,
                     "write one least number of GPUs; a rule for larger jobs ends where the next begins, such as required:rack:9,unconstrained:33",
                 ));
             } else {
-                found.least_gpus = part.parse().map_err(|_| wrong(rule, REMEDY))?;
+                result.least_gpus = part.parse().map_err(|_| wrong(rule, REMEDY))?;
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// What it asks of a topology.
+    /// Returns the rule as a request to a topology.
     fn request(&self, topology: &Topology) -> Result<TopologyRequest> {
         let level = |name: &str| {
             level_of(topology, name).ok_or_else(|| {
@@ -114,18 +115,18 @@ fn wrong(found: &str, remedy: &str) -> Error {
     Error::Malformed { what: "rule for the topology", found: found.to_owned(), remedy: remedy.to_owned() }
 }
 
-/// What jobs ask of the topology: whether what they asked themselves counts, and rules for the others.
+/// Topology requests of jobs: whether their own count, and rules for the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyRules {
     text: String,
-    /// Whether what jobs asked themselves comes first.
+    /// Whether the jobs' own requests come first.
     heeds_jobs: bool,
     /// The one with the most GPUs last.
     rules: Vec<Rule>,
 }
 
 impl TopologyRules {
-    /// What jobs asked themselves, and no rule.
+    /// The jobs' own requests, and no rule.
     pub fn as_recorded() -> Self {
         Self { text: AS_RECORDED.to_owned(), heeds_jobs: true, rules: Vec::new() }
     }
@@ -140,39 +141,39 @@ impl TopologyRules {
     /// # Errors
     /// If one is not of this form, or two are for the same jobs.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut found = Self { text: text.to_owned(), ..Self::as_recorded() };
+        let mut result = Self { text: text.to_owned(), ..Self::as_recorded() };
         for (at, rule) in text.split(',').map(str::trim).enumerate() {
             if at == 0 && (rule == NONE || rule == AS_RECORDED) {
-                found.heeds_jobs = rule == AS_RECORDED;
+                result.heeds_jobs = rule == AS_RECORDED;
                 continue;
             }
             if rule == NONE || rule == AS_RECORDED {
                 return Err(wrong(text, "write none or as-recorded before all rules, such as none,required:rack:16"));
             }
             let rule = Rule::parse(rule)?;
-            if found.rules.iter().any(|other| other.least_gpus == rule.least_gpus) {
+            if result.rules.iter().any(|other| other.least_gpus == rule.least_gpus) {
                 return Err(wrong(
                     text,
                     "give each rule another least number of GPUs, such as required:rack:2,preferred:block:65",
                 ));
             }
-            found.rules.push(rule);
+            result.rules.push(rule);
         }
-        found.rules.sort_by_key(|rule| rule.least_gpus);
-        Ok(found)
+        result.rules.sort_by_key(|rule| rule.least_gpus);
+        Ok(result)
     }
 
-    /// What was written.
+    /// Returns the rules as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether this is what jobs asked themselves, and nothing else.
+    /// Whether these are the jobs' own requests, and nothing else.
     pub fn is_as_recorded(&self) -> bool {
         self.heeds_jobs && self.rules.is_empty()
     }
 
-    /// Whether nothing counts, neither what jobs asked themselves nor a rule.
+    /// Whether nothing counts, neither the jobs' own requests nor a rule.
     pub(super) fn is_none(&self) -> bool {
         !self.heeds_jobs && self.rules.is_empty()
     }
@@ -183,16 +184,16 @@ impl TopologyRules {
     }
 }
 
-/// What a job says of itself that bears on where its pods lie.
+/// Fields of a job that bear on where its pods lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Said<'t> {
-    /// What it asked of the topology, in the words of a rule.
+    /// The job's own topology request, in the words of a rule.
     pub(super) topology: Option<&'t str>,
     /// Pods it is made of.
     pub(super) pods: Option<i64>,
 }
 
-/// What jobs asked themselves, each wording read once.
+/// The jobs' own requests, each wording read once.
 #[derive(Debug, Default)]
 struct OwnRequests<'t> {
     read: BTreeMap<&'t str, std::result::Result<TopologyRequest, String>>,
@@ -203,7 +204,8 @@ struct OwnRequests<'t> {
 }
 
 impl<'t> OwnRequests<'t> {
-    /// What is asked in these words; `None` if there is no such thing, which is counted.
+    /// Returns the request that a wording stands for; `None` if the topology cannot meet it, which
+    /// is counted.
     fn of(&mut self, text: &'t str, topology: &Topology) -> Option<TopologyRequest> {
         let read = || {
             // What a job asks for itself is not for jobs of another size.
@@ -227,7 +229,7 @@ impl<'t> OwnRequests<'t> {
         }
     }
 
-    /// What there is to say of those that cannot be met.
+    /// Returns the note on requests that cannot be met.
     fn note(&self) -> Option<String> {
         let jobs: u64 = self.unmet.values().sum();
         let why = |text: &str| match self.read.get(text) {
@@ -255,7 +257,7 @@ fn many(level: &str) -> String {
     }
 }
 
-/// What was asked, with how many jobs did; what most asked first.
+/// Lists requests with the number of their jobs, the most frequent first.
 fn listed(asked: &BTreeMap<&str, u64>, told: impl Fn(&str, String) -> String) -> String {
     let mut order: Vec<(&str, u64)> = asked.iter().map(|(text, jobs)| (*text, *jobs)).collect();
     order.sort_by_key(|(text, jobs)| (std::cmp::Reverse(*jobs), *text));
@@ -267,7 +269,7 @@ fn listed(asked: &BTreeMap<&str, u64>, told: impl Fn(&str, String) -> String) ->
     list.join("; ")
 }
 
-/// What to say of jobs that asked where nothing says which nodes lie together.
+/// Returns the note on requests where nothing says which nodes lie together.
 fn unplaced(said: &[Said<'_>]) -> Option<String> {
     let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
     for text in said.iter().filter_map(|said| said.topology) {
@@ -278,7 +280,7 @@ fn unplaced(said: &[Said<'_>]) -> Option<String> {
     let what = format::counted(jobs, "job asked how near its pods lie", "jobs asked how near their pods lie");
     (jobs > 0).then(|| {
         format!(
-            "{what} ({list}), and nothing says which nodes lie together, so that counts for nothing: name the Topology objects (`kubectl get topologies -o json`) and the Node objects beside the dump, or a cluster file with [topology] (--cluster), as `tracecast cluster --topology-labels A,B` writes by the labels A and B of Node objects."
+            "{what} ({list}), and nothing says which nodes lie together, so that counts for nothing: name the Topology objects (`kubectl get topologies -o json`) and the Node objects beside the dump, or a cluster file with [topology] (--site), as `tracecast cluster --topology-labels A,B` writes by the labels A and B of Node objects."
         )
     })
 }
@@ -301,7 +303,7 @@ pub(super) fn level_of(topology: &Topology, name: &str) -> Option<u8> {
 pub fn of_switches(cluster: &Cluster) -> Option<String> {
     let topology = cluster.topology.as_ref().filter(|topology| topology.is_of_switches())?;
     let mut said = format!(
-        "The nodes hang on {}, and the scan `slurm` chooses nodes by these switches, as Slurm does with topology/tree; --topology none turns that off.",
+        "The nodes hang on {}, and the scan `slurm` chooses nodes by these switches, as Slurm does with topology/tree; --site topology=none turns that off.",
         levels(topology)
     );
     let (nodes, gpus) = near::outside(cluster, topology);
@@ -336,7 +338,7 @@ pub(super) fn ask(
             return Ok(unplaced(said).filter(|_| rules.heeds_jobs).into_iter().collect());
         }
         return Err(Error::cluster(format!(
-            "jobs ask for {}, and nothing says which nodes lie together; add to the file of --cluster, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
+            "jobs ask for {}, and nothing says which nodes lie together; add to the file of --site, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
             rules.text
         )));
     };
@@ -384,7 +386,7 @@ pub(super) fn ask(
     if own.met > 0 {
         let others = if requests.is_empty() { "" } else { ", and the rules are for the others" };
         note.push_str(&format!(
-            " {} themselves, as the trace records{others}; --topology none leaves that out.",
+            " {} themselves, as the trace records{others}; --site topology=none leaves that out.",
             format::counted(own.met, "job asked so", "jobs asked so")
         ));
     }
@@ -404,7 +406,7 @@ pub(super) fn ask(
     Ok(notes)
 }
 
-/// What to say of the topologies that flavors name.
+/// Returns the notes on the topologies that flavors name.
 pub(super) fn notes(
     named: &BTreeMap<String, Vec<String>>,
     missing: &BTreeSet<String>,
@@ -421,7 +423,7 @@ pub(super) fn notes(
     for (name, labels) in named {
         match topology {
             None => notes.push(format!(
-                "Nothing says which nodes lie together in the Topology {name} ({}), so jobs are placed without it: add the Node objects to the file (`kubectl get nodes -o yaml`), or a [topology] to the file of --cluster, and --topology for what jobs ask.",
+                "Nothing says which nodes lie together in the Topology {name} ({}), so jobs are placed without it: add the Node objects to the file (`kubectl get nodes -o yaml`), or a [topology] to the file of --site, and --site topology for what jobs ask.",
                 labels.join(", ")
             )),
             Some(topology) => {
@@ -449,7 +451,7 @@ mod tests {
         Topology::regular(vec!["block".to_owned(), "rack".to_owned()], &[2, 2], 8).unwrap()
     }
 
-    /// What jobs of 1, 2, 64, 65 and 128 GPUs and one of half a GPU ask.
+    /// Requests of jobs of 1, 2, 64, 65 and 128 GPUs and of half a GPU.
     fn asked(text: &str) -> Vec<Option<TopologyRequest>> {
         let mut workload = Workload::default();
         for gpus in [1, 2, 64, 65, 128] {
@@ -511,7 +513,7 @@ mod tests {
         let (mut none, cluster) = (Workload::default(), Cluster::of_vcs(&[("all", 8, 8)]));
         let rules = TopologyRules::parse("required:rack").unwrap();
         let message = ask(&mut none, &cluster, &rules, &[], &[]).unwrap_err().to_string();
-        assert!(message.contains("--cluster") && message.contains("[topology]"), "{message}");
+        assert!(message.contains("--site") && message.contains("[topology]"), "{message}");
     }
     /// Jobs of 8, 8, 16, 16, 16, 4 and half a GPU; what they asked themselves, and their pods.
     const SAID: [(u32, Option<&str>, Option<i64>); 7] = [
@@ -541,10 +543,10 @@ mod tests {
         let (rack, block, host) =
             (TopologyRequest::required(1), TopologyRequest::preferred(0), TopologyRequest::preferred(2));
         let own = [Some(rack), None, Some(block.sliced(1, 2)), None, None, Some(host), None];
-        let (found, notes) = said("as-recorded", Some(topology()));
-        assert_eq!(found.iter().map(|of| of.0).collect::<Vec<_>>(), own);
+        let (result, notes) = said("as-recorded", Some(topology()));
+        assert_eq!(result.iter().map(|of| of.0).collect::<Vec<_>>(), own);
         // Pods are those of the record, where it has some, and where there are no more than GPUs.
-        assert_eq!(found.iter().map(|of| of.1).collect::<Vec<_>>(), [4, 0, 4, 0, 0, 0, 0]);
+        assert_eq!(result.iter().map(|of| of.1).collect::<Vec<_>>(), [4, 0, 4, 0, 0, 0, 0]);
         assert!(notes[0].contains("3 jobs asked so themselves"), "{notes:?}");
         assert!(notes[1].starts_with("**2 jobs asked for what the topology does not have**"), "{notes:?}");
         assert!(
@@ -562,8 +564,8 @@ mod tests {
 
     #[test]
     fn without_a_topology_what_jobs_asked_is_told_and_counts_for_nothing() {
-        let (found, notes) = said("as-recorded", None);
-        assert_eq!(found, [(None, 0); 7]);
+        let (result, notes) = said("as-recorded", None);
+        assert_eq!(result, [(None, 0); 7]);
         assert!(notes.len() == 1 && notes[0].starts_with("6 jobs asked how near their pods lie ("), "{notes:?}");
         assert_eq!(said("none", None).1, Vec::<String>::new());
         let misplaced = TopologyRules::parse("required:rack,none").unwrap_err().to_string();

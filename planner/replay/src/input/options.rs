@@ -11,7 +11,7 @@ use super::limit::LimitFile;
 use super::near::TopologyRules;
 use super::quota::QuotaFile;
 
-/// Which jobs, and how exactly.
+/// Options of loading: which jobs, and how exactly.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Submitted from here on, milliseconds since the Unix epoch; jobs that run or wait then are taken along.
@@ -27,13 +27,14 @@ pub struct Options {
     pub whole_seconds: bool,
     /// Jobs get as many nodes as they had, not as few as the placement rule finds.
     pub gangs_as_recorded: bool,
-    /// What jobs compete for; as the trace has it if `None`.
+    /// The resource that jobs compete for; as the trace has it if `None`.
     pub resource: Option<Resource>,
     /// Quotas of queues, by which all nodes are one pool.
     pub quotas: Option<Arc<QuotaFile>>,
     /// Limits by QOS, account and partition.
     pub limits: Option<Arc<LimitFile>>,
-    /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves, and nodes are not chosen by switches.
+    /// Topology requests of the jobs; if `None`, none at all, their own included, and nodes are not
+    /// chosen by switches.
     pub topology: Option<Arc<TopologyRules>>,
     /// Whether processors and memory count beside GPUs.
     pub hosts: Hosts,

@@ -14,17 +14,17 @@ use tracecast_sim;
 use tracecast_sim::cluster::Cluster;
 use tracecast_sim::topology::{MOST_LEVELS, NODE, Topology};
 
-/// What labels of levels often have before the name of the level.
+/// Usual prefix of a level's name in its label.
 const BEFORE: &str = "topology-";
 
 /// Where nodes lie, by their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodePlaces {
-    /// What says so, in words.
+    /// Source of the places, in words.
     pub(super) basis: String,
     /// Names of the levels, the widest first.
     pub(super) levels: Vec<String>,
-    /// Of each node its domain of each level.
+    /// By node, its domain of each level.
     pub(super) of: BTreeMap<String, Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ pub struct NodePlaces {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Located {
     pub(super) levels: Vec<String>,
-    /// Of each node its domain of each level; `None` if it lies nowhere.
+    /// By node, its domain of each level; `None` if it lies nowhere.
     pub(super) paths: Vec<Option<Vec<String>>>,
 }
 
@@ -46,7 +46,9 @@ impl NodePlaces {
         trace.nodes.place.iter().flatten().any(has)
     }
 
-    /// Those of the machine list of a trace; `None` if it says nothing of them. Nodes with other levels than the first count as lying nowhere, and of more levels than there may be the narrowest are taken.
+    /// Reads the places from the machine list of a trace; `None` if it says nothing of them. Nodes
+    /// with other levels than the first count as lying nowhere, and of more levels than there may
+    /// be the narrowest are taken.
     pub(super) fn of_trace(trace: &Trace) -> Option<Self> {
         let nodes = &trace.nodes;
         let read = |row: usize| {
@@ -79,10 +81,10 @@ impl NodePlaces {
 }
 
 impl Located {
-    /// The same for a replay.
+    /// Builds the topology for a replay.
     ///
     /// # Errors
-    /// As [`Topology::new`].
+    /// Errors of [`Topology::new`].
     pub(super) fn topology(&self) -> tracecast_sim::Result<Topology> {
         let paths: Vec<Option<Vec<&str>>> =
             self.paths.iter().map(|path| Some(path.as_ref()?.iter().map(String::as_str).collect())).collect();
@@ -98,7 +100,7 @@ impl Located {
     }
 }
 
-/// What levels with these labels are called, each by another name.
+/// Names of the levels with these labels, each a different one.
 fn names(labels: &[&str]) -> Vec<String> {
     let plain = |label: &&str| label.rsplit_once('/').map_or(*label, |(_, plain)| plain).to_owned();
     let short = |label: &&str| {

@@ -27,15 +27,15 @@ const KUBERNETES: &str = "kubernetes";
 /// GPUs of a node where the trace does not say.
 const GPUS_PER_NODE: u32 = 8;
 
-/// What is known of the nodes of a trace.
+/// Nodes of a trace, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) cluster: Cluster,
     /// In words, for the report.
     pub(super) basis: String,
-    /// What the replay does with failures of nodes, in words; `None` where none is recorded.
+    /// Treatment of failures of nodes by the replay, in words; `None` where none is recorded.
     pub(super) failures: Option<String>,
-    /// Where its nodes lie, if that is known of any.
+    /// Places of the nodes, if any is known.
     pub(super) located: Option<Located>,
 }
 
@@ -55,7 +55,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// What is known and what is done with it, in words.
+    /// Returns a description of the nodes, their failures and their places.
     pub(super) fn in_words(&self) -> String {
         let lie = self.located.as_ref().map(|of| {
             let apart = of.paths.iter().flatten().count();
@@ -77,36 +77,36 @@ pub(super) fn cluster(
     hosts: bool,
 ) -> Result<Option<Recorded>> {
     if resource != Resource::Gpus {
-        let found = counted(trace, names, origin_ms, resource);
-        if let Some(found) = &found {
-            found.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
+        let result = counted(trace, names, origin_ms, resource);
+        if let Some(result) = &result {
+            result.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
         }
-        return Ok(found);
+        return Ok(result);
     }
     // What Kubernetes says of queues are quotas, not nodes; and flavors that are types of GPUs need nodes that have types.
     let inventory = quotas.and_then(|quotas| {
-        let found = pooled_nodes(trace, names, hosts)?;
-        (is_of_kubernetes(trace) || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
+        let result = pooled_nodes(trace, names, hosts)?;
+        (is_of_kubernetes(trace) || quotas.tells_types(&result.cluster.gpu_types)).then_some(result)
     });
-    let found = inventory
+    let result = inventory
         .or_else(|| within_quotas(trace, names, origin_ms, hosts))
         .or_else(|| by_vc_capacity(trace, names, origin_ms, hosts))
         .or_else(|| by_vc_nodes(trace, names, hosts))
         .or_else(|| pooled_nodes(trace, names, hosts))
         .or_else(|| pooled_capacity(trace, names, origin_ms, hosts))
         .or_else(|| nominal(trace, names, quotas?));
-    let mut found = found;
-    if let Some(found) = &mut found {
-        let failures = failure::add(trace, &mut found.cluster, origin_ms);
+    let mut result = result;
+    if let Some(result) = &mut result {
+        let failures = failure::add(trace, &mut result.cluster, origin_ms);
         if failures > 0 {
             let failures = format::counted(failures as u64, "failure of a node is", "failures of nodes are");
-            found.failures =
+            result.failures =
                 Some(format!("The trace's {failures} replayed: what runs there runs again from the beginning."));
         }
-        found.locate(trace, NodePlaces::of_trace(trace).as_ref())?;
-        found.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
+        result.locate(trace, NodePlaces::of_trace(trace).as_ref())?;
+        result.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// A cluster with its VCs in the order of `names`, those that it does not know without nodes.
@@ -131,15 +131,15 @@ pub(super) fn own(
     (of_types, hosts): (bool, bool),
 ) -> Result<Option<Cluster>> {
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
-    let Some(found) = self::cluster(trace, &names, origin_ms, resource, None, hosts)? else { return Ok(None) };
-    let mut found = found;
+    let Some(result) = self::cluster(trace, &names, origin_ms, resource, None, hosts)? else { return Ok(None) };
+    let mut result = result;
     if cluster.cohorts.is_some() || cluster.kai.is_some() || cluster.volcano.is_some() {
         // Queues are VCs, those without nodes and jobs of their own as well.
-        found.cluster = in_order(found.cluster, &names);
+        result.cluster = in_order(result.cluster, &names);
     }
-    let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
-    let same_types = !of_types || cluster.gpu_types == found.cluster.gpu_types;
-    Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
+    let same_vcs = result.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
+    let same_types = !of_types || cluster.gpu_types == result.cluster.gpu_types;
+    Ok(Some(result.cluster).filter(|_| same_vcs && same_types))
 }
 
 fn is_of_kubernetes(trace: &Trace) -> bool {
@@ -198,7 +198,8 @@ pub(super) fn usual_node(trace: &Trace) -> u32 {
     counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map_or(GPUS_PER_NODE, |(gpus, _)| gpus)
 }
 
-/// That so many GPUs a node are assumed, a sentence; `None` where the trace says how many a node has.
+/// Returns the sentence that so many GPUs a node are assumed; `None` where the trace says how many
+/// a node has.
 pub(super) fn gpus_assumed(trace: &Trace) -> Option<String> {
     let capacity = &trace.capacity;
     let counted = (0..capacity.len()).any(|row| {
@@ -220,7 +221,7 @@ fn intervals(
     usual: u32,
 ) -> Vec<(i64, f64, Option<f64>)> {
     let capacity = &trace.capacity;
-    let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
+    let mut result: Vec<(i64, f64, Option<f64>)> = Vec::new();
     let (mut begins, mut ends) = (Some(i64::MAX), Some(i64::MIN));
     for (ix, held) in held.iter().enumerate() {
         let up = capacity.state.get(ix).is_none_or(|state| state == "up");
@@ -231,19 +232,19 @@ fn intervals(
         let nodes = capacity.nodes.get(ix);
         if let Some(gpus) = capacity.gpus.get(ix).or_else(|| nodes.map(|nodes| nodes * f64::from(usual))) {
             let from = capacity.from.get(ix).map_or(i64::MIN, |from| from.saturating_sub(origin_ms));
-            found.push((from, gpus, nodes));
+            result.push((from, gpus, nodes));
             begins = begins.zip(held.since).map(|(begins, since)| begins.min(since));
             ends = ends.zip(held.until).map(|(ends, until)| ends.max(until));
         }
     }
-    if !found.is_empty() {
-        found.extend(begins.map(|_| (i64::MIN, 0.0, None)));
-        found.extend(ends.map(|ends| (ends.saturating_sub(origin_ms), 0.0, None)));
+    if !result.is_empty() {
+        result.extend(begins.map(|_| (i64::MIN, 0.0, None)));
+        result.extend(ends.map(|ends| (ends.saturating_sub(origin_ms), 0.0, None)));
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    found.dedup_by_key(|(from, _, _)| *from);
-    found.dedup_by(|later, earlier| later.1.total_cmp(&earlier.1).is_eq());
-    found
+    result.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    result.dedup_by_key(|(from, _, _)| *from);
+    result.dedup_by(|later, earlier| later.1.total_cmp(&earlier.1).is_eq());
+    result
 }
 
 /// VCs of which `capacity` has sizes, all of 0 GPUs.
@@ -302,22 +303,22 @@ fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -
     if !scoped("vc") || !scoped("cluster") || !trace.nodes.vc.is_all_unknown() {
         return None;
     }
-    let mut found = pooled_nodes(trace, names, hosts)?;
+    let mut result = pooled_nodes(trace, names, hosts)?;
     let held = sizes::held(trace);
-    for vc in &mut found.cluster.vcs {
+    for vc in &mut result.cluster.vcs {
         let quotas = intervals(trace, &held, "vc", Some(&vc.name), origin_ms, 0);
         if quotas.iter().all(|(_, gpus, _)| *gpus > 0.0) {
             let milli = |gpus: f64| (gpus.min(1e9) * 1000.0).round() as u64;
             vc.quota_milli = quotas.into_iter().map(|(from, gpus, _)| (from, milli(gpus))).collect();
         }
     }
-    found.basis = "Nodes are the trace's own inventory. All VCs share them, each within the quota that the trace records, if any; \
+    result.basis = "Nodes are the trace's own inventory. All VCs share them, each within the quota that the trace records, if any; \
                    what one may borrow beyond it is not known."
         .to_owned();
     if is_of_kubernetes(trace) {
-        found.basis.push_str(" `simulate --quota` reads that from the objects of the queues.");
+        result.basis.push_str(" `simulate --site quota` reads that from the objects of the queues.");
     }
-    Some(found)
+    Some(result)
 }
 
 fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
@@ -387,12 +388,12 @@ fn pooled(names: &[String], groups: Vec<Group>, gpu_types: Vec<String>, basis: &
     Some(Recorded::new(cluster, basis))
 }
 
-/// As many nodes as the quotas add up to.
+/// Returns as many nodes as the quotas add up to.
 fn nominal(trace: &Trace, names: &[String], quotas: &QuotaFile) -> Option<Recorded> {
     let (usual, gpus) = (usual_node(trace), quotas.nominal_gpus());
     let nodes = (gpus / f64::from(usual)).ceil().min(1e7) as u32;
     let basis = format!(
-        "The trace records no nodes; there are taken to be as many as the quotas add up to, {} GPUs on nodes of {usual}. Name others with --cluster.",
+        "The trace records no nodes; there are taken to be as many as the quotas add up to, {} GPUs on nodes of {usual}. Name others with --site.",
         format::float(gpus, 0)
     );
     if nodes == 0 {

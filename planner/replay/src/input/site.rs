@@ -35,6 +35,11 @@
 //! mtbf_h = 2000
 //! repair_h = 4
 //! seed = 1
+//!
+//! [rules]                     # under which jobs run, each of which `--site KEY=VALUE` may set as well
+//! limits = "limits.txt"       # a file beside this one, as `quota` is
+//! topology = "required:rack:16"
+//! interval = "60s"
 //! ```
 //!
 //! `at_s` counts from time 0 of the replay, `at` is a moment with an offset from UTC. A VC called `*` stands for every VC of the trace
@@ -143,20 +148,34 @@ struct File {
     outage: Vec<OutageEntry>,
     failures: Option<Failures>,
     topology: Option<TopologyEntry>,
+    #[serde(default)]
+    rules: BTreeMap<String, Spanned<Rule>>,
 }
+
+/// Value of a rule.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Rule {
+    Text(String),
+    Number(u32),
+}
+
+/// Names of the rules that a file may hold.
+pub const RULES: [&str; 11] =
+    ["checkpoint", "compat", "depth", "gangs", "hosts", "interval", "limits", "quota", "tenants", "topology", "window"];
 
 /// Where the nodes of an entry lie.
 #[derive(Debug, Clone, Copy)]
 struct Lie<'e> {
-    /// Of the entry in the text.
+    /// Position of the entry in the text.
     at: usize,
     domains: Option<&'e BTreeMap<String, String>>,
 }
 
-/// What a file says first whose nodes nobody has counted.
+/// First word of a file whose nodes were inferred and counted by nobody.
 pub(super) const INFERRED: &str = "INFERRED";
 
-/// What a file looks like that is a table or JSON and no TOML, and what reads it.
+/// Returns the error for a file that is a table or JSON and no TOML, with what reads it.
 fn not_toml(text: &str) -> Option<String> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let form = "a cluster file is TOML, with a [[vc]] for each VC; `tracecast cluster SOURCE` writes one from a trace";
@@ -204,8 +223,14 @@ impl Site {
         }
         let content: File = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let site = Self { file: file.to_owned(), text: text.to_owned(), content };
-        if site.content.vc.is_empty() {
+        if site.content.vc.is_empty() && (site.content.rules.is_empty() || !site.content.pool.is_empty()) {
             return Err(site.wrong(0, "there is no [[vc]]; name at least one, or `*` for all".to_owned()));
+        }
+        for (key, value) in &site.content.rules {
+            if !RULES.contains(&key.as_str()) {
+                let what = format!("[rules]: there is no rule `{key}`; there are {}", RULES.join(", "));
+                return Err(site.wrong(value.span().start, what));
+            }
         }
         for (position, vc) in site.content.vc.iter().enumerate() {
             let at = vc.name.span().start;
@@ -251,12 +276,29 @@ impl Site {
         Error::File { file: self.file.clone(), line: line_of(&self.text, at), what }
     }
 
-    /// Whether its head says that its nodes were [inferred](super::cluster_file()) from the jobs.
+    /// True if the file lists nodes, and not rules alone.
+    pub fn has_nodes(&self) -> bool {
+        !self.content.vc.is_empty()
+    }
+
+    /// Returns the rules of the file by name, as text.
+    pub fn rules(&self) -> impl Iterator<Item = (&str, String)> {
+        self.content.rules.iter().map(|(key, value)| {
+            let text = match value.get_ref() {
+                Rule::Text(text) => text.clone(),
+                Rule::Number(number) => number.to_string(),
+            };
+            (key.as_str(), text)
+        })
+    }
+
+    /// Whether the head of the file says that its nodes were [inferred](super::cluster_file()) from
+    /// the jobs.
     pub fn is_inferred(&self) -> bool {
         self.text.lines().any(|line| line.strip_prefix('#').is_some_and(|said| said.trim_start().starts_with(INFERRED)))
     }
 
-    /// What it is called.
+    /// Name of the file.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -280,7 +322,7 @@ impl Site {
         names
     }
 
-    /// Whether it has a VC `*`.
+    /// Whether the file has a VC `*`.
     pub fn takes_all(&self) -> bool {
         self.content.vc.iter().any(|vc| vc.name.get_ref() == "*")
     }
@@ -311,7 +353,8 @@ impl Site {
         self.assemble(names, Some(origin_ms), horizon_ms)
     }
 
-    /// As [`Site::build`]; without time 0, lists of times of both kinds are left out, as they cannot be put in order.
+    /// Builds the cluster like [`Site::build`]; without time 0, lists of times of both kinds are
+    /// left out, as they cannot be put in order.
     fn assemble(&self, names: &[String], origin_ms: Option<i64>, horizon_ms: i64) -> Result<Cluster> {
         let mut cluster = Cluster::default();
         let mut pools: BTreeMap<String, u16> = BTreeMap::new();
@@ -488,8 +531,8 @@ impl Site {
             let Some(amount) = amount else { return Ok(None) };
             if !(LEAST_OF_HOST..=most).contains(&amount) {
                 // In its short form, as 1e300 has 300 digits.
-                let found = format!("{key} = {amount:?} cannot be; write {LEAST_OF_HOST} to {most}");
-                return Err(self.wrong(at, found + ", or leave it out for as much as one likes"));
+                let problem = format!("{key} = {amount:?} cannot be; write {LEAST_OF_HOST} to {most}");
+                return Err(self.wrong(at, problem + ", or leave it out for as much as one likes"));
             }
             Ok(Some((amount * units + 1e-6).floor() as u32))
         };

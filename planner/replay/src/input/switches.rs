@@ -22,9 +22,9 @@ const MOST: usize = 1_000_000;
 const DEEPEST: usize = 32;
 /// Keys that say nothing of where nodes lie.
 const PASSED: [&str; 3] = ["linkspeed", "level", "blockindex"];
-/// What to give in place of a file that cannot be read.
+/// Remedy for a file that cannot be read.
 const REMEDY: &str = "give topology.conf, or what `scontrol show topology` prints";
-/// What to give in place of joined blocks that cannot be.
+/// Remedy for joined blocks that cannot be.
 const REMEDY_OF_BLOCKS: &str = "give topology.conf, whose BlockSizes say it";
 
 /// A switch or a block.
@@ -93,22 +93,22 @@ impl NodePlaces {
 
 /// Lines with their numbers, those that go on joined, without comments; empty ones left out.
 fn lines(text: &str) -> Vec<(u64, String)> {
-    let mut found: Vec<(u64, String)> = Vec::new();
+    let mut result: Vec<(u64, String)> = Vec::new();
     let mut open = false;
     for (number, line) in (1u64..).zip(text.lines()) {
         let said = line.split_once('#').map_or(line, |(said, _)| said).trim();
         let (said, goes_on) = said.strip_suffix('\\').map_or((said, false), |rest| (rest.trim_end(), true));
-        match found.last_mut().filter(|_| open) {
+        match result.last_mut().filter(|_| open) {
             Some((_, before)) => {
                 before.push(' ');
                 before.push_str(said);
             }
-            None => found.push((number, said.to_owned())),
+            None => result.push((number, said.to_owned())),
         }
         open = goes_on;
     }
-    found.retain(|(_, said)| !said.trim().is_empty());
-    found
+    result.retain(|(_, said)| !said.trim().is_empty());
+    result
 }
 
 /// The keys, in lower case, and values of a line; the word that is none, if there is one.
@@ -249,7 +249,7 @@ impl Reading<'_> {
             of_size.entry(part.size).or_default().push(part);
         }
         let mut before: Vec<String> = self.blocks.iter().map(|block| block.name.clone()).collect();
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for (size, parts) in of_size {
             // Whom no one joins lies where it lay.
             let mut domains = before.clone();
@@ -280,10 +280,10 @@ impl Reading<'_> {
                     return Err(self.wrong(line.unwrap_or(1), what));
                 }
             }
-            found.push((format!("block{size}"), domains.clone()));
+            result.push((format!("block{size}"), domains.clone()));
             before = domains;
         }
-        Ok(found)
+        Ok(result)
     }
 
     fn in_blocks(&self) -> Result<Found> {

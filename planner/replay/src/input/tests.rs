@@ -54,18 +54,18 @@ fn a_window_takes_along_what_runs_and_waits() {
         job("after", 1.0, NOON + 60 * MINUTE, NOON + 60 * MINUTE, NOON + 61 * MINUTE),
     ]);
     let window = Options { from_ms: Some(NOON), to_ms: Some(NOON + 60 * MINUTE), ..Options::default() };
-    let found = loaded(&trace, &window);
-    assert_eq!(found.keys, ["runs", "waits", "inside"]);
-    assert_eq!(found.workload.origin_ms, NOON);
-    assert_eq!(found.workload.submit_ms, [-10 * MINUTE, -5 * MINUTE, 2 * MINUTE]);
+    let result = loaded(&trace, &window);
+    assert_eq!(result.keys, ["runs", "waits", "inside"]);
+    assert_eq!(result.workload.origin_ms, NOON);
+    assert_eq!(result.workload.submit_ms, [-10 * MINUTE, -5 * MINUTE, 2 * MINUTE]);
     // The first has 10 of its 20 min left, and starts nothing: it runs already.
-    assert_eq!(found.workload.run_ms, [10 * MINUTE, MINUTE, 3 * MINUTE]);
-    assert_eq!(found.workload.warm, [Warm { job: 0, start_ms: -10 * MINUTE }]);
-    assert_eq!(found.recorded_start_ms, [Some(-10 * MINUTE), Some(5 * MINUTE), Some(2 * MINUTE)]);
+    assert_eq!(result.workload.run_ms, [10 * MINUTE, MINUTE, 3 * MINUTE]);
+    assert_eq!(result.workload.warm, [Warm { job: 0, start_ms: -10 * MINUTE }]);
+    assert_eq!(result.recorded_start_ms, [Some(-10 * MINUTE), Some(5 * MINUTE), Some(2 * MINUTE)]);
     // History is what had ended: 1 GPU for 30 min.
-    assert_eq!(found.workload.history_gpu_s, [1800.0]);
+    assert_eq!(result.workload.history_gpu_s, [1800.0]);
     let excluded: Vec<(&str, usize, &str)> =
-        found.excluded.iter().map(|of| (of.reason.as_str(), of.jobs, of.example.as_str())).collect();
+        result.excluded.iter().map(|of| (of.reason.as_str(), of.jobs, of.example.as_str())).collect();
     assert_eq!(
         excluded,
         [("submitted after the window", 1, "after"), ("submitted before the window", 1, "done before")]
@@ -90,21 +90,21 @@ fn shapes_and_runs() {
         JobRow { run_s: None, end: None, start: None, attempts: Some(0), ..job("never", 1.0, NOON, NOON, NOON) },
     ]);
     let options = Options { gangs_as_recorded: true, ..Options::default() };
-    let found = loaded(&trace, &options);
-    let shapes: Vec<Shape> = (0..found.workload.len()).map(|job| found.workload.shape_of(job)).collect();
+    let result = loaded(&trace, &options);
+    let shapes: Vec<Shape> = (0..result.workload.len()).map(|job| result.workload.shape_of(job)).collect();
     let gang = Shape { nodes: 2, ..Shape::whole(8) };
     // Parts are rounded down to thousandths, so that three thirds fit on a GPU, and what is nearly a whole GPU is one.
     assert_eq!(
         shapes,
         [Shape::part(333), Shape::whole(1), Shape::whole(3), Shape::whole(4), gang, Shape::whole(1), Shape::whole(1)]
     );
-    assert!(found.notes.iter().any(|note| note.starts_with("1 job asks for more than one GPU but no whole number")));
+    assert!(result.notes.iter().any(|note| note.starts_with("1 job asks for more than one GPU but no whole number")));
     // What the source sums over attempts goes before the time from the first start to the last end.
     // What still ran did so at least until the last moment of the record, and holds its GPU for as long; it is not counted.
-    assert_eq!(found.workload.run_ms, [1_500, 1_500, 1_500, 1_500, 1_500, 1_000, 90_000]);
-    assert_eq!((found.workload.unfinished.as_slice(), found.keys[6].as_str()), (&[6][..], "running"));
-    assert!(found.notes.iter().any(|note| note.starts_with("Still running when the record was taken: 1 job")));
-    let reasons: Vec<&str> = found.excluded.iter().map(|of| of.reason.as_str()).collect();
+    assert_eq!(result.workload.run_ms, [1_500, 1_500, 1_500, 1_500, 1_500, 1_000, 90_000]);
+    assert_eq!((result.workload.unfinished.as_slice(), result.keys[6].as_str()), (&[6][..], "running"));
+    assert!(result.notes.iter().any(|note| note.starts_with("Still running when the record was taken: 1 job")));
+    let reasons: Vec<&str> = result.excluded.iter().map(|of| of.reason.as_str()).collect();
     assert_eq!(reasons, ["it never started, so how long it would run is not known", "no GPU"]);
     assert_eq!(loaded(&trace, &Options::default()).workload.shape_of(4), Shape::whole(8));
     // Whole seconds are cut off, not rounded.
@@ -114,7 +114,8 @@ fn shapes_and_runs() {
     assert_eq!(short.keys, ["attempts"]);
 }
 
-/// Of 9 + 40 + 50 GPU-minutes 40 are of a job that names no VC, and 50 of one whose VC is not there: whoever plans with the rest has to hear of it.
+/// Of 99 GPU-minutes, 40 are of a job that names no VC and 50 of one whose VC is not there: a plan
+/// with the rest has to begin with that.
 #[test]
 fn who_has_no_place_is_told_first() {
     // A cluster of one VC takes jobs that name none.
@@ -128,9 +129,9 @@ fn who_has_no_place_is_told_first() {
     let here = ["a", "b", "c"].map(|key| minutes(key, Some("va"), 3));
     let others =
         [minutes("nobody's", None, 40), minutes("gone", Some("vz"), 50), job("cpu", 0.0, NOON, NOON, NOON + MINUTE)];
-    let found = loaded(&trace(&[&here[..], &others].concat()));
+    let result = loaded(&trace(&[&here[..], &others].concat()));
     assert_eq!(
-        found.cautions,
+        result.cautions,
         [
             "**What follows is of 9.1 % of the time of GPUs alone**: 2 of 5 jobs are left out (the VC is not in the cluster (1), the VC is unknown (1)), as if they had held nothing. It says little of the whole cluster: find out first whether the jobs and the nodes are of one cluster."
         ]
@@ -139,32 +140,34 @@ fn who_has_no_place_is_told_first() {
     // One of 200 with as little time is told among the notes.
     let mut many: Vec<JobRow<'_>> = vec![minutes("some", Some("va"), 3); 199];
     many.push(minutes("nobody's", None, 3));
-    let found = loaded(&trace(&many));
+    let result = loaded(&trace(&many));
     assert!(
-        found.cautions.is_empty() && found.notes.iter().any(|note| note.starts_with("**1 of 200 jobs are left out"))
+        result.cautions.is_empty() && result.notes.iter().any(|note| note.starts_with("**1 of 200 jobs are left out"))
     );
 }
 
-/// Found by a newcomer: a cluster file that shared one name with the trace by chance was planned for on 8 % of the GPU time.
+/// A cluster file that shares one name with the trace by chance takes 8 % of the GPU time, and the
+/// answer says so first.
 #[test]
 fn an_answer_of_the_smaller_part_of_the_gpu_time_says_so_first() {
     let of = |vc: &'static str, key: &'static str, gpus: f64| JobRow {
         vc: Some(vc.into()),
         ..job(key, gpus, NOON, NOON, NOON + 10 * MINUTE)
     };
-    let found = loaded(&trace(&[of("va", "1", 1.0), of("vb", "2", 9.0)]), &Options::default());
+    let result = loaded(&trace(&[of("va", "1", 1.0), of("vb", "2", 9.0)]), &Options::default());
     let said = "**What follows is of 10.0 % of the time of GPUs alone**: 1 of 2 jobs are left out (the VC is not in the cluster (1))";
-    assert!(found.cautions[0].starts_with(said), "{:?}", found.cautions);
+    assert!(result.cautions[0].starts_with(said), "{:?}", result.cautions);
     // Of the larger part the share that is left out is told.
-    let found = loaded(&trace(&[of("va", "1", 9.0), of("vb", "2", 1.0)]), &Options::default());
+    let result = loaded(&trace(&[of("va", "1", 9.0), of("vb", "2", 1.0)]), &Options::default());
     assert!(
-        found.cautions[0].starts_with("**1 of 2 jobs are left out, with 10.0 % of the time"),
+        result.cautions[0].starts_with("**1 of 2 jobs are left out, with 10.0 % of the time"),
         "{:?}",
-        found.cautions
+        result.cautions
     );
 }
 
-/// Found by a newcomer: sizes whose last day was months before the first job were taken for today's without a word. Found by a reviewer: a size of 0 GPUs was called unknown.
+/// Sizes whose last day was months before the first job are named in a caution; a size of 0 GPUs
+/// counts as known.
 #[test]
 fn sizes_of_another_time_and_of_nothing_are_told() {
     let size = |vc: &'static str, gpus: f64, to: i64| CapacityRow {
@@ -179,14 +182,14 @@ fn sizes_of_another_time_and_of_nothing_are_told() {
     with.jobs.push(JobRow { vc: Some("vb".into()), ..job("2", 1.0, NOON, NOON, NOON + 10 * MINUTE) });
     let mut before = with.clone();
     before.capacity.push(size("va", 16.0, NOON - 1000 * MINUTE));
-    let found = load(&before, None, &Options::default()).unwrap();
-    assert!(found.cautions.iter().any(|told| told.contains("of another time than the jobs")), "{:?}", found.cautions);
+    let result = load(&before, None, &Options::default()).unwrap();
+    assert!(result.cautions.iter().any(|told| told.contains("of another time than the jobs")), "{:?}", result.cautions);
     // Sizes of the time of the jobs are no matter; one of 0 is known.
     with.capacity.push(size("va", 16.0, NOON + 1000 * MINUTE));
     with.capacity.push(size("vb", 0.0, NOON + 1000 * MINUTE));
-    let found = load(&with, None, &Options::default()).unwrap();
-    assert!(!found.cautions.iter().any(|told| told.contains("another time")), "{:?}", found.cautions);
-    assert_eq!(found.excluded[0].reason, "the VC has 0 GPUs in the record");
+    let result = load(&with, None, &Options::default()).unwrap();
+    assert!(!result.cautions.iter().any(|told| told.contains("another time")), "{:?}", result.cautions);
+    assert_eq!(result.excluded[0].reason, "the VC has 0 GPUs in the record");
 }
 
 #[test]
@@ -254,18 +257,19 @@ fn failures_of_the_trace_are_replayed() {
         state: Some("down".into()),
         ..CapacityRow::default()
     });
-    let found = load(&trace, None, &Options::default()).unwrap();
-    assert_eq!(found.cluster.outages, [Outage { node: 0, from_ms: 10 * MINUTE, to_ms: 20 * MINUTE }]);
+    let result = load(&trace, None, &Options::default()).unwrap();
+    assert_eq!(result.cluster.outages, [Outage { node: 0, from_ms: 10 * MINUTE, to_ms: 20 * MINUTE }]);
     // What the failure cut short is no part of what the job needs: the replay cuts it short again.
-    assert_eq!(found.workload.run_ms, [30 * MINUTE, 10 * MINUTE, 100 * MINUTE]);
-    let schedule = tracecast_sim::simulate(&found.workload, &found.cluster, &tracecast_sim::Policy::default()).unwrap();
+    assert_eq!(result.workload.run_ms, [30 * MINUTE, 10 * MINUTE, 100 * MINUTE]);
+    let schedule =
+        tracecast_sim::simulate(&result.workload, &result.cluster, &tracecast_sim::Policy::default()).unwrap();
     let ends: Vec<Option<i64>> = (0..3).map(|job| schedule.end_ms(job).map(|end| end / MINUTE)).collect();
     assert_eq!((ends, schedule.restarts.as_slice()), (vec![Some(50), Some(10), Some(100)], &[1, 0, 0][..]));
-    assert!(found.notes.iter().any(|note| note.contains("The trace's 1 failure of a node is replayed")));
+    assert!(result.notes.iter().any(|note| note.contains("The trace's 1 failure of a node is replayed")));
     // Where no failure is recorded, a job needs what its runs took together.
     trace.capacity = Default::default();
-    let found = load(&trace, None, &Options::default()).unwrap();
-    assert_eq!((found.cluster.outages.len(), found.workload.run_ms[0]), (0, 40 * MINUTE));
+    let result = load(&trace, None, &Options::default()).unwrap();
+    assert_eq!((result.cluster.outages.len(), result.workload.run_ms[0]), (0, 40 * MINUTE));
 }
 
 #[test]
@@ -275,8 +279,8 @@ fn jobs_of_one_moment_stay_in_the_order_of_the_trace() {
         job("b", 1.0, NOON, NOON, NOON + 2),
         job("a", 1.0, NOON, NOON, NOON + 2),
     ]);
-    let found = loaded(&trace, &Options::default());
-    assert_eq!((found.keys, found.rows), (vec!["b".to_owned(), "a".to_owned(), "late".to_owned()], vec![1, 2, 0]));
+    let result = loaded(&trace, &Options::default());
+    assert_eq!((result.keys, result.rows), (vec!["b".to_owned(), "a".to_owned(), "late".to_owned()], vec![1, 2, 0]));
 }
 
 #[test]
@@ -297,30 +301,30 @@ fn the_cluster_of_the_trace() {
         }
         load(&trace, None, &Options::default())
     };
-    let groups = |found: Loaded| found.cluster.pools.first().unwrap().groups.clone();
+    let groups = |result: Loaded| result.cluster.pools.first().unwrap().groups.clone();
     // 96 GPUs are 12 nodes of 8, and 32 from an hour on are 4.
     let hour = 60 * MINUTE;
-    let found = with(&[size(None, Some(96.0), None), size(Some(NOON + hour), Some(32.0), None)]).unwrap();
-    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 12), (hour, 4)], ..Group::fixed(0, 8) }]);
+    let result = with(&[size(None, Some(96.0), None), size(Some(NOON + hour), Some(32.0), None)]).unwrap();
+    assert_eq!(groups(result), [Group { sizes: vec![(i64::MIN, 12), (hour, 4)], ..Group::fixed(0, 8) }]);
     // 16 GPUs on 4 nodes are 4 each.
-    let found = with(&[size(None, Some(16.0), Some(4.0))]).unwrap();
-    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 4)], ..Group::fixed(0, 4) }]);
+    let result = with(&[size(None, Some(16.0), Some(4.0))]).unwrap();
+    assert_eq!(groups(result), [Group { sizes: vec![(i64::MIN, 4)], ..Group::fixed(0, 4) }]);
     // Nodes alone are taken to have 8 each, and the reader is told.
-    let found = with(&[size(None, None, Some(3.0))]).unwrap();
+    let result = with(&[size(None, None, Some(3.0))]).unwrap();
     assert!(
-        found.notes.iter().any(|note| note.contains("How many GPUs a node has is not recorded: 8 each")),
+        result.notes.iter().any(|note| note.contains("How many GPUs a node has is not recorded: 8 each")),
         "{:?}",
-        found.notes
+        result.notes
     );
-    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 3)], ..Group::fixed(0, 8) }]);
+    assert_eq!(groups(result), [Group { sizes: vec![(i64::MIN, 3)], ..Group::fixed(0, 8) }]);
     // Nodes of no VC are shared by all.
     let mut inventory = trace(&jobs);
     for gpus in [4.0, 8.0, 8.0, 0.0] {
         inventory.nodes.push(NodeRow { gpus: Some(gpus), ..NodeRow::default() });
     }
-    let found = load(&inventory, None, &Options::default()).unwrap();
-    assert!(found.notes.iter().any(|note| note.contains("all VCs share")));
-    assert_eq!(groups(found).iter().map(|of| (of.gpus_per_node, of.sizes[0].1)).collect::<Vec<_>>(), [(4, 1), (8, 2)]);
+    let result = load(&inventory, None, &Options::default()).unwrap();
+    assert!(result.notes.iter().any(|note| note.contains("all VCs share")));
+    assert_eq!(groups(result).iter().map(|of| (of.gpus_per_node, of.sizes[0].1)).collect::<Vec<_>>(), [(4, 1), (8, 2)]);
     // Nothing known: the command that infers a file to start from.
     let error = with(&[]).unwrap_err().to_string();
     assert!(error.contains("`tracecast cluster SOURCE --resource gpus --out cluster.toml`"), "{error}");
@@ -395,7 +399,7 @@ fn cells_of_a_cluster_file() {
     assert!(Site::parse("c.toml", own).unwrap_err().to_string().contains("its own nodes are both"));
 }
 
-/// Found by a newcomer: of a CSV for `--cluster` no more was said than where TOML failed.
+/// A CSV for `--site` is refused as a table, and not only where TOML fails.
 #[test]
 fn a_table_in_place_of_a_cluster_file_is_told_as_one() {
     let told = |text: &str| Site::parse("nodes.csv", text).unwrap_err().to_string();
@@ -455,14 +459,14 @@ fn columns_meet_jobs_by_their_identifier() {
         job("x", 1.0, NOON, NOON, NOON + 1),
         job("y", 1.0, NOON, NOON, NOON + 1),
     ]);
-    let found = loaded(&trace, &Options::default());
+    let result = loaded(&trace, &Options::default());
     let parse = |text: &str| Column::parse("est.csv", "predicted_duration_s", false, text.as_bytes());
     // Any order, further columns, blanks; a job without an identifier of its own is known by its row.
     let column = parse("vc,job_id,predicted_duration_s\nva, y ,3.5\nva,7,1e2\nva,z,1\n").unwrap();
-    let (values, matched) = column.of(&found).unwrap();
+    let (values, matched) = column.of(&result).unwrap();
     assert_eq!(values, [Some(100.0), None, Some(3.5)]);
     assert_eq!(matched, Matched { jobs: 2, without: 1, unknown: 1 });
-    let none = parse("job_id,predicted_duration_s\nz,1\n").unwrap().of(&found).unwrap_err().to_string();
+    let none = parse("job_id,predicted_duration_s\nz,1\n").unwrap().of(&result).unwrap_err().to_string();
     assert!(none.contains("the file has `z`, the trace `row-7`"), "{none}");
     for (text, line, words) in [
         ("job_id,duration\n", 1, "predicted_duration_s"),
@@ -501,9 +505,9 @@ fn nodes_lie_in_racks_as_the_file_says() {
     let levels = "[topology]\nlevels = [\"block\", \"rack\"]\n";
     let rest = "[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\n";
     let said = format!("{levels}{}{}{}{rest}", entry("b1"), entry("b2"), entry("b1"));
-    let found = lies(&said);
-    assert_eq!((found[0], found[3]), (found[2], None));
-    assert!(found[0].unwrap()[0] != found[1].unwrap()[0] && found[0].unwrap()[1] != found[1].unwrap()[1]);
+    let result = lies(&said);
+    assert_eq!((result[0], result[3]), (result[2], None));
+    assert!(result[0].unwrap()[0] != result[1].unwrap()[0] && result[0].unwrap()[1] != result[1].unwrap()[1]);
 }
 
 #[test]

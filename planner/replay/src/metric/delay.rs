@@ -40,21 +40,22 @@ use tracecast_sim::cluster::Cluster;
 use tracecast_sim::topology::Topology;
 use tracecast_sim::workload::Workload;
 
-/// What kept a job from starting.
+/// Reason why a job did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The whole cluster had too few GPUs free.
     Capacity,
-    /// Its VC's quota or pool had too few GPUs free, the whole cluster had enough.
+    /// The VC's quota or pool had too few GPUs free, the whole cluster had enough.
     Quota,
     /// Enough were free, but no nodes for the gang.
     Fragmentation,
-    /// It would have fit.
+    /// The policy held the job back, although it would have fit.
     HeadOfLine,
-    /// It was over a limit of its QOS or partition; only where there are such limits.
+    /// A limit of the QOS or partition; only where there are such limits.
     Limit,
-    /// Its pods would have found nodes, but not within one domain as it asks; only where jobs ask for blocks or racks.
+    /// Pods would have found nodes, but not within one domain as the job asks; only where jobs ask
+    /// for blocks or racks.
     Topology,
     /// Nodes had its GPUs, but not with processors for them; only where processors and memory count.
     Processors,
@@ -89,10 +90,10 @@ impl Cause {
     }
 }
 
-/// Which causes there may be beside those that there always are.
+/// Further causes that may occur in a replay.
 #[derive(Debug, Clone, Copy)]
 struct Further {
-    /// There are limits.
+    /// Whether there are limits.
     limited: bool,
     /// Jobs ask for blocks or racks.
     asking: bool,
@@ -100,7 +101,7 @@ struct Further {
     hosted: bool,
 }
 
-/// What one cause did.
+/// Jobs and waits of one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CauseTotal {
     /// The cause.
@@ -109,9 +110,9 @@ pub struct CauseTotal {
     pub jobs: u64,
     /// Time jobs waited for it, job-hours.
     pub wait_hours: f64,
-    /// What they asked for × that time, GPU-hours.
+    /// GPUs asked for × that time, GPU-hours.
     pub gpu_wait_hours: f64,
-    /// Its part of all GPU-hours waited; `null` if none were.
+    /// Share of all GPU-hours waited; `null` if none were.
     pub gpu_wait_share: Option<f64>,
 }
 
@@ -120,9 +121,9 @@ pub struct CauseTotal {
 pub struct Delay {
     /// Jobs that waited at all.
     pub jobs: u64,
-    /// Their wait, job-hours.
+    /// Wait of the jobs, job-hours.
     pub wait_hours: f64,
-    /// Their GPUs × wait, GPU-hours.
+    /// GPUs × wait of the jobs, GPU-hours.
     pub gpu_wait_hours: f64,
     /// The causes, in the order of the tests.
     pub causes: Vec<CauseTotal>,
@@ -141,7 +142,7 @@ pub struct DelayOfSize {
 /// Why the jobs of one VC waited.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DelayOfVc {
-    /// Its name.
+    /// Name of the VC.
     pub vc: String,
     /// Why.
     #[serde(flatten)]
@@ -219,7 +220,7 @@ impl Sum {
 
 impl DelayByCause {
     /// Sums the causes of each job.
-    pub(super) fn of(workload: &Workload, cluster: &Cluster, times: &JobTimes, causes: &[[i64; CAUSES]]) -> Self {
+    pub(super) fn new(workload: &Workload, cluster: &Cluster, times: &JobTimes, causes: &[[i64; CAUSES]]) -> Self {
         let mut all = Sum::default();
         let mut by_size = [Sum::default(); SizeClass::ALL.len()];
         let mut by_vc = vec![Sum::default(); cluster.vcs.len()];
@@ -228,8 +229,8 @@ impl DelayByCause {
             let shape = workload.shape_of(job);
             let amount = shape.amount();
             all.add(causes, amount);
-            let size = SizeClass::of(shape.as_gpus());
-            let duration = DurationClass::of(workload.run_ms.get(job).copied().unwrap_or(0));
+            let size = SizeClass::new(shape.as_gpus());
+            let duration = DurationClass::new(workload.run_ms.get(job).copied().unwrap_or(0));
             let vc = workload.vc.get(job).copied().unwrap_or(0);
             for sum in
                 [by_size.get_mut(size as usize), by_duration.get_mut(duration as usize), by_vc.get_mut(usize::from(vc))]

@@ -41,16 +41,17 @@ pub(super) struct DividedQueues<'a> {
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
-    /// What is due to whom, where that bounds who may start.
+    /// Amounts due to queues, where these bound who may start.
     due: Option<Due>,
-    /// With so many thousandths of GPUs in service; `None` once that may be another, as a job has taken, given back, joined or left since.
+    /// GPUs in service that `due` was computed for, thousandths; `None` once it is outdated, as a
+    /// job has taken, given back, joined or left since.
     due_of: Option<u64>,
 }
 
 impl<'a> DividedQueues<'a> {
-    /// Of a cluster, if it has such.
-    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
-        let state = Divided::of(cluster)?;
+    /// Takes the queues of a cluster, if it has KAI's or Volcano's.
+    pub(super) fn new(cluster: &'a Cluster) -> Option<Self> {
+        let state = Divided::new(cluster)?;
         let count = state.forest().queues();
         Some(Self {
             state,
@@ -63,7 +64,7 @@ impl<'a> DividedQueues<'a> {
         })
     }
 
-    /// What was due may be due no more.
+    /// Marks the amounts due as outdated, if they depend on requests.
     fn changed(&mut self) {
         if self.state.due_goes_by_requests() {
             self.due_of = None;
@@ -91,7 +92,8 @@ impl<'a> DividedQueues<'a> {
         self.state.forest().path(leaf).for_each(|queue| self.stopped[usize::from(queue)] += 1);
     }
 
-    /// What happened now is told, with so many thousandths of GPUs in service.
+    /// Recomputes the amounts due after the events of this instant, with so many thousandths of
+    /// GPUs in service.
     pub(super) fn settle(&mut self, in_service: u64) {
         if self.due_of != Some(in_service) {
             self.due = self.state.due(in_service, &self.waiting);
@@ -99,7 +101,7 @@ impl<'a> DividedQueues<'a> {
         }
     }
 
-    /// Whether its queue alone keeps a job of a leaf from starting.
+    /// Whether the queue alone keeps a job of a leaf from starting.
     pub(super) fn lacks(&self, leaf: usize, amount: u64) -> bool {
         !self.state.may_start(self.due.as_ref(), leaf as u16, amount)
     }
@@ -177,9 +179,9 @@ mod tests {
         jobs.vc = vec![1, 0];
         let never = Policy { scan: Scan::Kai, ..Policy::default() };
         let schedule = simulate(&jobs, &cluster, &never).unwrap();
-        let found = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
+        let result = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
         let of = |queue: usize| {
-            let of = &found.quotas[queue];
+            let of = &result.quotas[queue];
             [
                 of.nominal_gpus,
                 of.used_gpus,

@@ -28,7 +28,7 @@ use tracecast_sim::workload::Workload;
 pub struct Fairness {
     /// Jain index over users of the mean bounded slowdown, 0 to 1.
     pub jain_users: Option<f64>,
-    /// The same over VCs.
+    /// Jain index over VCs of the mean bounded slowdown, 0 to 1.
     pub jain_vcs: Option<f64>,
     /// Largest finish-time ratio of a finished job.
     pub max_finish_time_ratio: Option<f64>,

@@ -41,7 +41,7 @@ impl DurationClass {
     pub const ALL: [Self; 6] = [Self::Minute, Self::Minutes, Self::Hour, Self::Hours, Self::Day, Self::Days];
 
     /// The class of a run.
-    pub fn of(run_ms: i64) -> Self {
+    pub fn new(run_ms: i64) -> Self {
         match run_ms {
             ..60_000 => Self::Minute,
             60_000..600_000 => Self::Minutes,
@@ -83,12 +83,12 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of values, `None` without any.
+    /// Computes the figures of values; `None` without any.
     pub fn of(mut values_s: Vec<f64>) -> Option<Self> {
         let mean_s = sum::mean(&values_s)?;
-        let found: Option<Vec<f64>> =
+        let result: Option<Vec<f64>> =
             quantile::quantiles_in_place(&mut values_s, &[0.5, 0.95, 0.99]).into_iter().collect();
-        let &[median_s, p95_s, p99_s] = found?.as_slice() else { return None };
+        let &[median_s, p95_s, p99_s] = result?.as_slice() else { return None };
         Some(Self { mean_s, median_s, p95_s, p99_s })
     }
 }
@@ -108,7 +108,7 @@ pub struct Slowdown {
 pub struct GroupFigures {
     /// Jobs.
     pub jobs: u64,
-    /// Of these, how many ran to their end; wait, JCT and slowdown are theirs.
+    /// Jobs that ran to their end; wait, JCT and slowdown are theirs.
     pub finished: u64,
     /// Could never run in their pool.
     pub rejected: u64,
@@ -142,7 +142,7 @@ impl GroupFigures {
 pub struct OfSize {
     /// The size class.
     pub size: SizeClass,
-    /// Its figures.
+    /// Figures of the class.
     #[serde(flatten)]
     pub group: GroupFigures,
 }
@@ -152,7 +152,7 @@ pub struct OfSize {
 pub struct OfDuration {
     /// The duration class.
     pub duration: DurationClass,
-    /// Its figures.
+    /// Figures of the class.
     #[serde(flatten)]
     pub group: GroupFigures,
 }
@@ -160,9 +160,9 @@ pub struct OfDuration {
 /// The figures of a VC or a user.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfName {
-    /// Who.
+    /// Name of the VC or user.
     pub name: String,
-    /// Its figures.
+    /// Figures of the group.
     #[serde(flatten)]
     pub group: GroupFigures,
 }

@@ -21,7 +21,7 @@ use tracecast_sim::limit::{Ledger, Limits, Refusal};
 use tracecast_sim::schedule::Schedule;
 use tracecast_sim::workload::Workload;
 
-/// How long jobs waited for one limit.
+/// Wait of jobs for one limit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LimitWait {
     /// The reason that `squeue` shows, such as QOSGrpGRES.
@@ -32,11 +32,11 @@ pub struct LimitWait {
     pub limit: f64,
     /// Jobs that waited for it.
     pub jobs: u64,
-    /// Of these, jobs that never started.
+    /// Jobs that waited for the limit and never started.
     pub never_started: u64,
     /// Time they waited for it, job-hours.
     pub wait_hours: f64,
-    /// What they asked for × that time, GPU-hours.
+    /// GPUs asked for × that time, GPU-hours.
     pub gpu_wait_hours: f64,
 }
 
@@ -45,7 +45,7 @@ type Clocks = Vec<(Refusal, i64)>;
 
 #[derive(Debug, Clone, Copy)]
 struct Class {
-    /// One of its jobs; to limits they are all the same.
+    /// A job of the class; limits treat them all the same.
     job: u32,
     refusal: Option<Refusal>,
 }
@@ -73,8 +73,8 @@ pub(super) struct Reasons<'a> {
 }
 
 impl<'a> Reasons<'a> {
-    /// Of a cluster, if it has limits. O(jobs × log classes).
-    pub(super) fn of(workload: &Workload, cluster: &'a Cluster) -> Option<Self> {
+    /// Takes the limits of a cluster, if it has any. O(jobs × log classes).
+    pub(super) fn new(workload: &Workload, cluster: &'a Cluster) -> Option<Self> {
         let limits = cluster.limits.as_ref()?;
         let limits_time = limits.limits_time();
         let mut known = BTreeMap::new();
@@ -175,9 +175,8 @@ impl<'a> Reasons<'a> {
     pub(super) fn figures(&self, cluster: &Cluster, schedule: &Schedule) -> Vec<LimitWait> {
         let mut sums: Vec<(&Refusal, &Sum)> = self.sums.iter().collect();
         sums.sort_by_key(|(refusal, sum)| (std::cmp::Reverse(sum.gpu_wait), **refusal));
-        let vc_name = |vc: usize| cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let figure = |(refusal, sum): (&Refusal, &Sum)| {
-            let (reason, of, limit) = self.limits.told(*refusal, vc_name);
+            let (reason, of, limit) = self.limits.told(*refusal, |vc| cluster.vc_name(vc));
             let never = sum.jobs.iter().filter(|job| schedule.start_ms(**job as usize).is_none());
             LimitWait {
                 reason: reason.to_owned(),

@@ -22,9 +22,9 @@ use tracecast_sim::workload::Workload;
 /// The offered load of a VC.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VcLoad {
-    /// Its name.
+    /// Name of the VC.
     pub vc: String,
-    /// What its jobs ask for, GPU-hours.
+    /// GPU time that the VC's jobs ask for, GPU-hours.
     pub asked_gpu_hours: f64,
     /// GPUs of its own, mean over the time; `null` if it shares all that it uses.
     pub own_gpus: Option<f64>,
@@ -34,7 +34,7 @@ pub struct VcLoad {
     pub load: Option<f64>,
     /// Asked for over the most it may use; `null` if that is nothing.
     pub load_at_most: Option<f64>,
-    /// Whether it asks for more than the most it may use: no order catches up.
+    /// Whether the VC asks for more than the most it may use: no order catches up.
     pub over_capacity: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct VcLoad {
 pub struct OfferedLoads {
     /// The time from the first to the last submission, or the longest run if that is more, seconds.
     pub span_s: f64,
-    /// What all jobs ask for, GPU-hours.
+    /// GPU time that all jobs ask for, GPU-hours.
     pub asked_gpu_hours: f64,
     /// GPUs there are, mean over the time.
     pub gpus: f64,
@@ -56,8 +56,9 @@ pub struct OfferedLoads {
 }
 
 impl OfferedLoads {
-    /// Of the jobs for which `can_run` holds; `None` where all come at one moment.
-    pub fn of(workload: &Workload, cluster: &Cluster, can_run: impl Fn(usize) -> bool) -> Option<Self> {
+    /// Computes the loads of the jobs for which `can_run` holds; `None` where all come at one
+    /// moment.
+    pub fn new(workload: &Workload, cluster: &Cluster, can_run: impl Fn(usize) -> bool) -> Option<Self> {
         let first = workload.submit_ms.first().copied()?.max(0);
         // No shorter than the longest job: what comes within an hour and runs for ten is not asked of that hour.
         let longest = (0..workload.len()).filter(|job| can_run(*job)).filter_map(|job| workload.run_ms.get(job)).max();
@@ -70,16 +71,16 @@ impl OfferedLoads {
         let mut asked_s = vec![0.0; cluster.vcs.len()];
         for job in (0..workload.len()).filter(|job| can_run(*job)) {
             let vc = workload.vc.get(job).copied().map_or(0, usize::from);
-            if let Some(asked) = asked_s.get_mut(vc) {
-                *asked += workload.gpu_s(job);
+            if let Some(request) = asked_s.get_mut(vc) {
+                *request += workload.gpu_s(job);
             }
         }
         let there = Capacities { cluster, window: (first, last) };
         let of = |(vc, asked_s): (u16, f64)| {
             let known = cluster.vcs.get(usize::from(vc))?;
             let (own_gpus, most_gpus) = (there.own(vc, known), there.most(vc, known));
-            let asked = asked_s / span_s;
-            let over = |gpus: f64| (gpus > 0.0).then(|| asked / gpus);
+            let request = asked_s / span_s;
+            let over = |gpus: f64| (gpus > 0.0).then(|| request / gpus);
             Some(VcLoad {
                 vc: known.name.clone(),
                 asked_gpu_hours: asked_s / 3600.0,
@@ -87,17 +88,17 @@ impl OfferedLoads {
                 most_gpus,
                 load: over(own_gpus.unwrap_or(most_gpus)),
                 load_at_most: over(most_gpus),
-                over_capacity: asked > most_gpus,
+                over_capacity: request > most_gpus,
             })
         };
-        let asked: f64 = asked_s.iter().sum();
+        let request: f64 = asked_s.iter().sum();
         let gpus: f64 = (0..cluster.pools.len()).map(|pool| there.of_pool(pool)).sum();
         Some(Self {
             span_s,
-            asked_gpu_hours: asked / 3600.0,
+            asked_gpu_hours: request / 3600.0,
             gpus,
-            load: (gpus > 0.0).then(|| asked / span_s / gpus),
-            over_capacity: asked / span_s > gpus,
+            load: (gpus > 0.0).then(|| request / span_s / gpus),
+            over_capacity: request / span_s > gpus,
             by_vc: (0u16..).zip(asked_s).filter_map(of).collect(),
         })
     }
@@ -108,7 +109,7 @@ impl OfferedLoads {
     }
 }
 
-/// What there is over a time, as means.
+/// Mean capacities over a time.
 struct Capacities<'a> {
     cluster: &'a Cluster,
     window: (i64, i64),
@@ -189,18 +190,18 @@ mod tests {
 
     #[test]
     fn the_worked_number() {
-        let found = OfferedLoads::of(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]), |_| true).unwrap();
-        assert_eq!((found.span_s, found.asked_gpu_hours, found.gpus), (36_000.0, 26.0 * 8.0, 16.0));
+        let result = OfferedLoads::new(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 1, 8)]), |_| true).unwrap();
+        assert_eq!((result.span_s, result.asked_gpu_hours, result.gpus), (36_000.0, 26.0 * 8.0, 16.0));
         // 21 jobs of 8 GPU-hours in ten hours of 8 GPUs, as the last comes at their end; 5 of the second.
-        let loads: Vec<(Option<f64>, bool)> = found.by_vc.iter().map(|of| (of.load, of.over_capacity)).collect();
+        let loads: Vec<(Option<f64>, bool)> = result.by_vc.iter().map(|of| (of.load, of.over_capacity)).collect();
         assert_eq!(loads, [(Some(2.1), true), (Some(0.5), false)]);
-        assert_eq!((found.load, found.over_capacity), (Some(1.3), true));
+        assert_eq!((result.load, result.over_capacity), (Some(1.3), true));
         // With a third node there is enough in all, and a still cannot catch up on its own.
-        let found = OfferedLoads::of(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 2, 8)]), |_| true).unwrap();
-        assert_eq!(found.over_capacity().map(|of| of.vc.as_str()).collect::<Vec<_>>(), ["a"]);
-        assert!(!found.over_capacity && found.load < Some(1.0));
+        let result = OfferedLoads::new(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 2, 8)]), |_| true).unwrap();
+        assert_eq!(result.over_capacity().map(|of| of.vc.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(!result.over_capacity && result.load < Some(1.0));
         // Jobs that can never run ask for nothing.
-        let none = OfferedLoads::of(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 2, 8)]), |_| false).unwrap();
+        let none = OfferedLoads::new(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 2, 8)]), |_| false).unwrap();
         assert_eq!((none.load, none.over_capacity().count()), (Some(0.0), 0));
     }
 
@@ -211,16 +212,16 @@ mod tests {
         for at in 0..40 {
             jobs.push(at * 60_000, 10 * HOUR, Shape::whole(1));
         }
-        let found = OfferedLoads::of(&jobs, &Cluster::of_vcs(&[("a", 8, 8)]), |_| true).unwrap();
-        assert_eq!((found.span_s, found.load, found.over_capacity), (36_000.0, Some(40.0 / 64.0), false));
+        let result = OfferedLoads::new(&jobs, &Cluster::of_vcs(&[("a", 8, 8)]), |_| true).unwrap();
+        assert_eq!((result.span_s, result.load, result.over_capacity), (36_000.0, Some(40.0 / 64.0), false));
     }
 
     #[test]
     fn what_is_ones_own_and_what_one_may_use() {
         let mut pooled = Cluster::of_vcs(&[("a", 1, 8), ("b", 3, 8)]).pooled();
         let of = |cluster: &Cluster| {
-            let found = OfferedLoads::of(&jobs(), cluster, |_| true).unwrap().by_vc[0].clone();
-            (found.own_gpus, found.most_gpus, found.over_capacity)
+            let result = OfferedLoads::new(&jobs(), cluster, |_| true).unwrap().by_vc[0].clone();
+            (result.own_gpus, result.most_gpus, result.over_capacity)
         };
         // Of a pool that is shared without quotas nothing is anybody's own.
         assert_eq!(of(&pooled), (None, 32.0, false));

@@ -1,4 +1,5 @@
-//! What a schedule is worth: waits, completion times, utilisation, fairness, fragmentation, and why jobs waited.
+//! Metrics of a schedule: waits, completion times, utilisation, fairness, fragmentation, and why
+//! jobs waited.
 //!
 //! [`evaluate`] gives everything at once, as one walk through the schedule serves several figures.
 //!
@@ -122,9 +123,9 @@ pub struct Overall {
     pub gpu_hours_in_use: f64,
     /// GPU time in service in the window, GPU-hours.
     pub gpu_hours_in_service: f64,
-    /// Their ratio; `null` if nothing was in service.
+    /// GPU time held over GPU time in service; `null` if nothing was in service.
     pub utilisation: Option<f64>,
-    /// What finished jobs held beyond their true run, GPU-hours.
+    /// GPU time that finished jobs held beyond their true run, GPU-hours.
     pub lost_gpu_hours: f64,
     /// How evenly users and VCs are treated.
     pub fairness: Fairness,
@@ -149,13 +150,14 @@ pub struct Metrics {
     pub other_users: Option<GroupFigures>,
     /// By true run, classes with jobs.
     pub by_duration: Vec<OfDuration>,
-    /// What VCs ask for of what they have; `null` where all jobs come at one moment.
+    /// Offered load of the VCs; `null` where all jobs come at one moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub offered: Option<OfferedLoads>,
     /// Why jobs waited.
     pub delay: DelayByCause,
-    /// What each queue did with its quota, under Kueue's admission, or with its share, under KAI's and Volcano's queues.
+    /// Use of each queue's quota, under Kueue's admission, or of its share, under KAI's and
+    /// Volcano's queues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub quotas: Vec<QuotaUse>,
@@ -171,7 +173,7 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_account: Vec<OfName>,
-    /// What became of the jobs that ask for blocks, racks or the like, by what they ask.
+    /// Placement and waits of the jobs that ask for blocks, racks or the like, by request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub topology: Vec<TopologyUse>,
@@ -194,7 +196,7 @@ pub struct WaitCurve {
     pub points: Vec<CurvePoint>,
 }
 
-/// What charts show.
+/// Data of the charts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Charts {
     /// Queue and GPUs over time.
@@ -214,14 +216,15 @@ pub struct Evaluation {
     pub times: JobTimes,
 }
 
-/// Everything about a schedule. `top_users` users are listed by name; `usize::MAX` lists all.
+/// Computes all metrics of a schedule. `top_users` users are listed by name; `usize::MAX` lists
+/// all.
 ///
 /// # Errors
 /// If the workload and the cluster are not valid or the schedule is not of this workload.
 pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top_users: usize) -> Result<Evaluation> {
     cluster.validate()?;
     workload.validate(cluster.vcs.len())?;
-    let times = JobTimes::of(workload, schedule)?;
+    let times = JobTimes::new(workload, schedule)?;
     let window = window(workload, schedule, &times);
     let span = window.unwrap_or((0, 0));
 
@@ -234,8 +237,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
 
     let figures =
         |groups: usize, of: &dyn Fn(usize) -> Option<usize>| group::groups(workload, schedule, &times, groups, of);
-    let size = |job: usize| Some(SizeClass::of(workload.shape_of(job).as_gpus()) as usize);
-    let duration = |job: usize| workload.run_ms.get(job).map(|run| DurationClass::of(*run) as usize);
+    let size = |job: usize| Some(SizeClass::new(workload.shape_of(job).as_gpus()) as usize);
+    let duration = |job: usize| workload.run_ms.get(job).map(|run| DurationClass::new(*run) as usize);
     let vc = |job: usize| workload.vc.get(job).map(|vc| usize::from(*vc));
     let ranks = user_ranks(workload, &times);
     let shown = top_users.min(workload.users.len());
@@ -270,8 +273,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         by_user: named(&mut names.take(shown), by_user),
         other_users,
         by_duration: durations.filter_map(|(duration, group)| Some(OfDuration { duration, group: group? })).collect(),
-        offered: OfferedLoads::of(workload, cluster, |job| times.outcome.get(job) != Some(&Outcome::Rejected)),
-        delay: DelayByCause::of(workload, cluster, &times, &causes),
+        offered: OfferedLoads::new(workload, cluster, |job| times.outcome.get(job) != Some(&Outcome::Rejected)),
+        delay: DelayByCause::new(workload, cluster, &times, &causes),
         quotas,
         limits,
         by_qos,
@@ -321,7 +324,7 @@ fn user_ranks(workload: &Workload, times: &JobTimes) -> Ranks {
     Ranks { users, of }
 }
 
-/// What finished jobs held beyond their true run, thousandths of GPUs × milliseconds.
+/// GPU time that finished jobs held beyond their true run, thousandths of GPUs × milliseconds.
 fn lost(workload: &Workload, times: &JobTimes) -> u128 {
     let finished = |job: usize| times.is_counted(job) && times.outcome.get(job) == Some(&Outcome::Finished);
     let lost = |(job, ms): (usize, &i64)| u128::from(ms.unsigned_abs()) * u128::from(workload.shape_of(job).amount());
@@ -331,7 +334,7 @@ fn lost(workload: &Workload, times: &JobTimes) -> u128 {
 fn wait_curves(workload: &Workload, times: &JobTimes) -> Vec<WaitCurve> {
     let mut waits: Vec<Vec<f64>> = vec![Vec::new(); SizeClass::ALL.len()];
     for job in 0..times.len() {
-        let class = SizeClass::of(workload.shape_of(job).as_gpus()) as usize;
+        let class = SizeClass::new(workload.shape_of(job).as_gpus()) as usize;
         if let (Some(wait), Some(waits)) = (times.wait_ms(job), waits.get_mut(class)) {
             waits.push(wait as f64 / 1000.0);
         }

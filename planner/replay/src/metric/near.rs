@@ -1,4 +1,5 @@
-//! Whether jobs lay as near to each other as they asked, and how long they waited for that.
+//! Topology requests: whether jobs lay as near to each other as they asked, and how long they
+//! waited for that.
 //!
 //! Of the jobs with one [`TopologyRequest`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take, although the nodes of their pool could; and how long they waited for
 //! the cause *topology* ([`super::delay`]): their pods would have found GPUs, but not near enough to each other. A request that prefers, or that asks for nothing but slices, is spread in the end, so it waits for slices alone.
@@ -20,12 +21,12 @@ use tracecast_sim::schedule::{Outcome, Schedule};
 use tracecast_sim::topology::{Nearness, Topology, TopologyRequest};
 use tracecast_sim::workload::{Shape, Workload};
 
-/// What jobs without a request are listed under.
+/// Name that jobs without a request are listed under.
 pub(crate) const NOTHING: &str = "nothing";
-/// What is said of such a job where Slurm chooses nodes by switches.
+/// Name of such jobs where Slurm chooses nodes by switches.
 pub(crate) const SWITCHES: &str = "nothing, on switches";
 
-/// What became of the jobs with one request.
+/// Placement and waits of the jobs with one request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopologyUse {
     /// The request, such as "requires one rack"; "nothing" of jobs without one.
@@ -34,11 +35,11 @@ pub struct TopologyUse {
     pub level: String,
     /// Jobs that have it.
     pub jobs: u64,
-    /// Of these, jobs that ran.
+    /// Jobs that ran.
     pub ran: u64,
-    /// Of these, jobs that lay on several nodes.
+    /// Jobs that lay on several nodes.
     pub on_several_nodes: u64,
-    /// Of the jobs on several nodes, those that lay in one domain of the level.
+    /// Jobs on several nodes that lay in one domain of the level.
     pub in_one_domain: u64,
     /// Jobs that were rejected and that no domain could take with all nodes in service and empty, although all nodes together could; 0 of jobs without a request.
     pub rejected: u64,
@@ -46,9 +47,9 @@ pub struct TopologyUse {
     pub mean_wait_s: Option<f64>,
     /// Jobs that waited although GPUs were free for all their pods, as these were not in one domain.
     pub waited: u64,
-    /// How long they did so, job-hours.
+    /// Time of these waits, job-hours.
     pub wait_hours: f64,
-    /// What they asked for × that time, GPU-hours.
+    /// GPUs asked for × that time, GPU-hours.
     pub gpu_wait_hours: f64,
     /// Nodes of the cluster that lie in no domain, and their GPUs; of all requests the same, and for people alone.
     #[serde(skip)]
@@ -67,12 +68,12 @@ pub(crate) fn in_words(request: TopologyRequest, topology: &Topology) -> String 
     of + &slices.unwrap_or_default()
 }
 
-/// What stands in the way of a job with a request.
+/// Obstacle for a job with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Too few nodes have room for its pods.
     Scattered,
-    /// They have, but not near enough to each other.
+    /// Enough nodes have room, but not near enough to each other.
     Far,
     /// Nothing.
     Fits,
@@ -85,13 +86,14 @@ pub(super) struct Nearby {
     domains: Vec<Vec<Option<u32>>>,
     /// Domains of each level.
     counts: Vec<usize>,
-    /// What every job that asks for nothing has to have: where Slurm chooses nodes by switches, one of the widest.
+    /// Request of every job without one: where Slurm chooses nodes by switches, one domain of the
+    /// widest.
     implied: Option<TopologyRequest>,
 }
 
 impl Nearby {
-    /// Of a cluster whose jobs ask. O(nodes × levels × log nodes).
-    pub(super) fn of(workload: &Workload, cluster: &Cluster) -> Option<Self> {
+    /// Takes the topology of a cluster, if jobs ask for it. O(nodes × levels × log nodes).
+    pub(super) fn new(workload: &Workload, cluster: &Cluster) -> Option<Self> {
         let topology = cluster.topology.as_ref()?;
         let implied = topology.is_of_switches().then(|| TopologyRequest::required(0));
         if implied.is_none() && !workload.has_requests() {
@@ -120,7 +122,7 @@ impl Nearby {
         Some(self.domains.get(level)?.get(node).copied().flatten()? as usize)
     }
 
-    /// What stands in the way of a shape with a request in a pool. O(nodes).
+    /// Returns the obstacle for a shape with a request in a pool. O(nodes).
     pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, looked: Looked) -> Verdict {
         let Some(request) = shape.request.or(self.implied) else { return Verdict::Fits };
         let (count, each) = shape.pods(state.largest(pool, shape));
@@ -186,7 +188,8 @@ pub(crate) fn outside(cluster: &Cluster, topology: &Topology) -> (u64, u64) {
     apart.fold((0, 0), |(nodes, all), (_, gpus)| (nodes + 1, all + gpus))
 }
 
-/// What became of requests, in their order; none without a topology. `waited_ms` is how long each job waited for the topology. O(jobs + pieces + nodes × shapes that were rejected).
+/// Computes the use of each request, in their order; none without a topology. `waited_ms` is how
+/// long each job waited for the topology. O(jobs + pieces + nodes × shapes that were rejected).
 pub(super) fn uses(
     workload: &Workload,
     cluster: &Cluster,
@@ -196,7 +199,7 @@ pub(super) fn uses(
 ) -> Vec<TopologyUse> {
     let Some(topology) = &cluster.topology else { return Vec::new() };
     let outside = outside(cluster, topology);
-    let nearby = Nearby::of(workload, cluster);
+    let nearby = Nearby::new(workload, cluster);
     // Whether the topology alone refuses a shape in a pool: what is over a quota or larger than the cluster is refused without it.
     let mut far: BTreeMap<(usize, Shape), bool> = BTreeMap::new();
     let mut empty: Option<State> = None;
@@ -303,7 +306,8 @@ mod tests {
         );
     }
 
-    /// The same on two leaf switches of two nodes: under Slurm the job of two nodes waits until one leaf has both.
+    /// Two leaf switches of two nodes: under Slurm the job of two nodes waits until one leaf has
+    /// both.
     #[test]
     fn waits_for_a_switch_are_told_too() {
         let mut cluster = Cluster::of_vcs(&[("all", 4, 8)]);

@@ -18,10 +18,10 @@ pub(super) enum Queues<'a> {
 }
 
 impl<'a> Queues<'a> {
-    /// Of a cluster, if it has any.
+    /// Takes the queues of a cluster, if it has any.
     pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
-        let divided = || DividedQueues::of(cluster).map(|queues| Self::Divided(Box::new(queues)));
-        InCohorts::of(cluster).map(Self::Cohorts).or_else(divided)
+        let divided = || DividedQueues::new(cluster).map(|queues| Self::Divided(Box::new(queues)));
+        InCohorts::new(cluster).map(Self::Cohorts).or_else(divided)
     }
 
     /// A job of `queue` takes or gives back what it holds.
@@ -48,7 +48,8 @@ impl<'a> Queues<'a> {
         }
     }
 
-    /// What happened now is told, with so many thousandths of GPUs in service.
+    /// Recomputes the amounts due after the events of this instant, with so many thousandths of
+    /// GPUs in service.
     pub(super) fn settle(&mut self, in_service: u64) {
         if let Self::Divided(queues) = self {
             queues.settle(in_service);

@@ -14,30 +14,33 @@ use tracecast_sim::cohort::{Cohorts, Usage};
 use tracecast_sim::schedule::Piece;
 use tracecast_sim::workload::Shape;
 
-/// What a queue did with its quota: means over the window of the replay, GPUs.
+/// Use of a queue's quota: means over the window of the replay, GPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QuotaUse {
     /// The queue.
     pub name: String,
-    /// Whether it stands above other queues, under KAI's and Volcano's.
+    /// Whether the queue stands above other queues, under KAI's and Volcano's.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub above: bool,
-    /// Its own quota; under Volcano's queues the part of its weight in all weights, or what it is said to deserve.
+    /// Private quota; under Volcano's queues the share of its weight in all weights, or the amount
+    /// it is configured to deserve.
     pub nominal_gpus: f64,
-    /// What its jobs held.
+    /// GPUs that the queue's jobs held.
     pub used_gpus: f64,
-    /// Of this, what was beyond its own quota.
+    /// GPUs held beyond the private quota.
     pub borrowed_gpus: f64,
-    /// What of its own quota it did not use.
+    /// GPUs of the private quota that were not used.
     pub idle_gpus: f64,
-    /// What of that its waiting jobs asked for: it waited although it was within its own quota.
+    /// GPUs of the idle quota that waiting jobs asked for: the queue waited although it was within
+    /// its quota.
     pub owed_gpus: f64,
-    /// Its fair share, under KAI's queues; under Volcano's what it deserved of what ran and waited.
+    /// Fair share, under KAI's queues; under Volcano's the amount deserved of what ran and waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub fair_gpus: Option<f64>,
-    /// What its waiting jobs asked for of what it did not have of its fair share, under KAI's and Volcano's queues.
+    /// GPUs that waiting jobs asked for and the fair share lacked, under KAI's and Volcano's
+    /// queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub short_gpus: Option<f64>,
@@ -64,15 +67,15 @@ pub(super) struct InCohorts<'a> {
     cohorts: &'a Cohorts,
     usage: Usage,
     groups: &'a [Group],
-    /// What waiting jobs ask for, by queue, thousandths of GPUs.
+    /// GPUs that waiting jobs ask for, by queue, thousandths.
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
 }
 
 impl<'a> InCohorts<'a> {
-    /// Of a cluster, if it has cohorts.
-    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
+    /// Takes the quotas of a cluster, if it has cohorts.
+    pub(super) fn new(cluster: &'a Cluster) -> Option<Self> {
         let cohorts = cluster.cohorts.as_ref()?;
         let queues = cohorts.rules().len();
         Some(Self {
@@ -205,9 +208,9 @@ mod tests {
         jobs.vc = vec![1, 0];
         let policy = Policy { scan: Scan::Kueue, preemption: Preemption::Requeue, ..Policy::default() };
         let schedule = simulate(&jobs, &cluster, &policy).unwrap();
-        let found = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
+        let result = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
         let of = |queue: usize| {
-            let of = &found.quotas[queue];
+            let of = &result.quotas[queue];
             [of.nominal_gpus, of.used_gpus, of.borrowed_gpus, of.idle_gpus, of.owed_gpus]
                 .map(|gpus| (gpus * 3.0).round() as i64)
         };
@@ -215,7 +218,7 @@ mod tests {
         assert_eq!(of(0), [12, 2, 0, 10, 2]);
         assert_eq!(of(1), [0, 6, 6, 0, 0]);
         // It waited although the quota was there for it: one GPU was free, too few on the whole cluster.
-        assert_eq!(found.overall.group.wait.unwrap().mean_s, 1800.0);
+        assert_eq!(result.overall.group.wait.unwrap().mean_s, 1800.0);
         assert_eq!(schedule.preemptions, [0, 0]);
     }
 }

@@ -59,7 +59,7 @@ pub enum RejectedFor {
 }
 
 impl RejectedFor {
-    /// What such jobs do, as the end of a sentence that begins with their number.
+    /// Returns the end of a sentence that begins with the number of such jobs.
     pub fn in_words(self, jobs: u64) -> String {
         let one = jobs == 1;
         let (asks, are, finds) = if one { ("asks for", "is", "finds") } else { ("ask for", "are", "find") };
@@ -113,7 +113,7 @@ pub(crate) fn rejections(
         return Vec::new();
     }
     let scatters = matches!(placement, Placement::Spread | Placement::Random | Placement::Locality(_));
-    let empty = Empty { cluster, scatters, state: State::new(cluster), nearby: Nearby::of(workload, cluster) };
+    let empty = Empty { cluster, scatters, state: State::new(cluster), nearby: Nearby::new(workload, cluster) };
     let mut known: BTreeMap<(u16, Shape), RejectedFor> = BTreeMap::new();
     let mut by_cause: BTreeMap<RejectedFor, (u64, usize)> = BTreeMap::new();
     for job in rejected {
@@ -190,7 +190,7 @@ mod tests {
         let mut jobs = Workload { gpu_types: cluster.gpu_types.clone(), ..Workload::default() };
         shapes.iter().for_each(|shape| jobs.push(0, 1000, *shape));
         let schedule = simulate(&jobs, cluster, &Policy::default()).unwrap();
-        let times = JobTimes::of(&jobs, &schedule).unwrap();
+        let times = JobTimes::new(&jobs, &schedule).unwrap();
         let keys: Vec<String> = (0..jobs.len()).map(|job| format!("j{job}")).collect();
         let told = rejections(&jobs, cluster, Policy::default().placement, &times, &keys);
         told.into_iter().map(|of| (of.cause, of.jobs, of.example)).collect()

@@ -14,20 +14,23 @@ use tracecast_sim::schedule::Schedule;
 use tracecast_sim::spent::spent_s;
 use tracecast_sim::workload::Workload;
 
-/// Where an account or a user stands.
+/// Shares, usage and factor of an account or a user.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Standing {
     /// The account, or account/user, or account/user/partition.
     pub name: String,
     /// How many accounts are above it.
     pub depth: u32,
-    /// Its shares (RawShares); `null` for `parent`.
+    /// Shares (RawShares); `null` for `parent`.
     pub shares: Option<u32>,
-    /// Its shares as a part of those of its siblings (NormShares); without fair tree those of the accounts above times that.
+    /// Shares over those of all siblings (NormShares); without fair tree, times the same ratio of
+    /// each account above.
     pub shares_ratio: Option<f64>,
-    /// What it was charged (RawUsage), as it is worth at the end, in hours: GPU-hours where GPUs are charged.
+    /// Charged usage (RawUsage), as it is worth at the end, in hours: GPU-hours where GPUs are
+    /// charged.
     pub usage_hours: f64,
-    /// The same as a part (EffectvUsage): under fair tree of what the account above has used.
+    /// Effective usage (EffectvUsage); under fair tree the share of what the account above has
+    /// used.
     pub usage_ratio: f64,
     /// The level (LevelFS): above 1 it has had less than its shares; `null` without fair tree, and where it has used nothing.
     pub level: Option<f64>,
@@ -63,14 +66,14 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
     // Each account before what is below it; the next to be listed is the last.
     let mut open: Vec<(usize, u32)> =
         all.iter().position(|of| of.parent.is_none()).map(|root| (root, 0)).into_iter().collect();
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     while let Some((at, own)) = open.pop() {
         open.extend(below.get(at).into_iter().flatten().rev().map(|at| (*at, own + 1)));
         let (Some(of), Some(level), Some(used_s)) = (all.get(at), levels.get(at), usage.get(at)) else { continue };
         if of.is_user && *used_s <= 0.0 {
             continue;
         }
-        found.push(Standing {
+        result.push(Standing {
             name: of.name.clone(),
             depth: own,
             shares: match of.shares {
@@ -84,5 +87,5 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
             factor: level.factor,
         });
     }
-    found
+    result
 }

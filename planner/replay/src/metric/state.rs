@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// What is free on nodes of one type (or of any) of a pool.
+/// Free GPUs on nodes of one type (or of any) of a pool.
 #[derive(Debug, Clone)]
 struct Free {
     /// Most GPUs on any node, in service or not.
@@ -79,7 +79,7 @@ struct Free {
     by_free: [u32; MAX_GPUS_PER_NODE as usize + 1],
     /// Thousandths.
     milli: u64,
-    /// What is left of GPUs in parts: thousandths, and how many such GPUs.
+    /// Free parts of shared GPUs: thousandths, and how many such GPUs.
     rests: BTreeMap<u64, u32>,
 }
 
@@ -121,7 +121,7 @@ impl Free {
     }
 }
 
-/// What of nodes is looked at.
+/// Resources of nodes that are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Looked {
     /// GPUs alone.
@@ -146,7 +146,7 @@ pub(super) struct State {
     groups: Vec<Members>,
     /// Nodes of each pool.
     pools: Vec<Range<usize>>,
-    /// By pool: what jobs ask for beside GPUs that ask for least; none where that does not matter.
+    /// Least needs of processors and memory, by pool; none where these do not matter.
     least: Vec<Vec<Least>>,
     /// Free on nodes whose processors or memory hold none of these, thousandths.
     pub(super) hostless: u64,
@@ -208,9 +208,10 @@ impl State {
         state
     }
 
-    /// The same, where these kinds of jobs, by pool, are to find processors and memory; of a state in which all nodes are in service.
-    pub(super) fn for_least(mut self, asked: Vec<Vec<Least>>) -> Self {
-        self.least = asked.into_iter().map(least).collect();
+    /// Sets the kinds of jobs, by pool, that are to find processors and memory; for a state in
+    /// which all nodes are in service.
+    pub(super) fn for_least(mut self, request: Vec<Vec<Least>>) -> Self {
+        self.least = request.into_iter().map(least).collect();
         self.hostless = self.nodes.iter().map(|node| self.hostless_of(node)).sum();
         self
     }
@@ -438,15 +439,15 @@ impl State {
     }
 }
 
-/// Of these those that ask for no less than another of them in both and may go nowhere else are left out. O(kinds²).
-fn least(mut asked: Vec<Least>) -> Vec<Least> {
-    asked.sort_unstable();
-    asked.dedup();
+/// Removes the kinds that ask for no less than another in both and may go nowhere else. O(kinds²).
+fn least(mut request: Vec<Least>) -> Vec<Least> {
+    request.sort_unstable();
+    request.dedup();
     let dearer = |of: &Least, other: &Least| {
         let more = of.1.cores_milli >= other.1.cores_milli && of.1.memory_mib >= other.1.memory_mib;
         of != other && more && (other.0.is_none() || other.0 == of.0)
     };
-    asked.iter().filter(|of| !asked.iter().any(|other| dearer(of, other))).copied().collect()
+    request.iter().filter(|of| !request.iter().any(|other| dearer(of, other))).copied().collect()
 }
 
 fn slot_of(shape: Shape) -> usize {

@@ -38,7 +38,7 @@ pub(super) const TOPOLOGY: usize = 5;
 const PROCESSORS: usize = 6;
 const MEMORY: usize = 7;
 
-/// What happens, in the order of the engine within an instant.
+/// An event; variants in the order of the engine within an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Release(u32),
@@ -52,12 +52,12 @@ enum Event {
     Start(u32),
 }
 
-/// What is so over a stretch of time.
+/// State over a stretch of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Moment {
     /// Jobs that wait.
     pub(super) waiting: u64,
-    /// What they ask for, thousandths of a GPU.
+    /// Amount that waiting jobs ask for, thousandths of a GPU.
     pub(super) wanted: u64,
     /// Held, thousandths.
     pub(super) held: u64,
@@ -123,11 +123,11 @@ struct Walk<'a> {
     hosted: bool,
 }
 
-/// What a walk finds.
+/// Results of a walk.
 pub(super) struct Walked {
     /// How long each counted job waited for each cause, milliseconds; a job that never started waits to the end.
     pub(super) causes: Vec<[i64; CAUSES]>,
-    /// What each queue did with its quota; none without cohorts.
+    /// Use of each queue's quota; none without cohorts.
     pub(super) quotas: Vec<QuotaUse>,
     /// How long jobs waited for each limit; none without limits.
     pub(super) limits: Vec<LimitWait>,
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
             clocks: [0; CAUSES],
             short: 0,
         };
-        let reasons = Reasons::of(workload, cluster);
+        let reasons = Reasons::new(workload, cluster);
         let classes = match &reasons {
             Some(reasons) => reasons.classes(workload).map(class).collect(),
             None => (0..cluster.vcs.len() * shapes).map(|at| class((at / shapes.max(1), at % shapes.max(1)))).collect(),
@@ -211,7 +211,7 @@ impl<'a> Walk<'a> {
             now: Moment::default(),
             queues: Queues::of(cluster),
             reasons,
-            nearby: Nearby::of(workload, cluster),
+            nearby: Nearby::new(workload, cluster),
         }
     }
 
@@ -547,7 +547,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is so now.
+    /// Updates the state of the moment.
     fn note(&mut self) {
         self.now.held = self.state.held;
         self.now.in_service = self.state.in_service;

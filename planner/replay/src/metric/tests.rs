@@ -76,7 +76,7 @@ fn worked() -> (Workload, Cluster, Schedule) {
 #[test]
 fn times_of_jobs() {
     let (workload, _, plan) = worked();
-    let times = JobTimes::of(&workload, &plan).unwrap();
+    let times = JobTimes::new(&workload, &plan).unwrap();
     // B: JCT 160, held 50 of which 5 repaid the preemption, queued 110, wait 115; slowdown 160 / 45. A's is 1.
     assert_eq!((times.jct_ms[1], times.held_ms[1], times.lost_ms[1]), (Some(160 * S), 50 * S, 5 * S));
     assert_eq!((times.queued_ms(1), times.wait_ms(1)), (Some(110 * S), Some(115 * S)));
@@ -132,9 +132,9 @@ fn figures_by_class() {
     let sizes: Vec<(SizeClass, u64)> = metrics.by_size.iter().map(|of| (of.size, of.group.jobs)).collect();
     assert_eq!(sizes, [(SizeClass::One, 1), (SizeClass::Few, 1), (SizeClass::Node, 2), (SizeClass::Many, 1)]);
     // A job of exactly a minute is in the second class, as 100 s is; 45, 20 and 5 s are in the first.
-    assert_eq!(DurationClass::of(60_000), DurationClass::Minutes);
-    assert_eq!(DurationClass::of(59_999), DurationClass::Minute);
-    assert_eq!(DurationClass::of(86_400_000), DurationClass::Days);
+    assert_eq!(DurationClass::new(60_000), DurationClass::Minutes);
+    assert_eq!(DurationClass::new(59_999), DurationClass::Minute);
+    assert_eq!(DurationClass::new(86_400_000), DurationClass::Days);
     let durations: Vec<(DurationClass, u64)> =
         metrics.by_duration.iter().map(|of| (of.duration, of.group.jobs)).collect();
     assert_eq!(durations, [(DurationClass::Minute, 4), (DurationClass::Minutes, 1)]);
@@ -435,7 +435,7 @@ proptest! {
             Policy { scan, placement, ..Policy::default() }
         };
         let plan = simulate(&workload, &cluster, &policy).unwrap();
-        let times = JobTimes::of(&workload, &plan).unwrap();
+        let times = JobTimes::new(&workload, &plan).unwrap();
         let window = window(&workload, &plan, &times).unwrap();
         let mut held = 0;
         let sweep::Walked { causes, .. } = sweep::walk(&workload, &cluster, &plan, &times, window, |from, to, now| {

@@ -1,4 +1,4 @@
-//! What a schedule did to each job: its wait, its completion time and how long it held GPUs, as columns.
+//! Times of each job under a schedule: wait, completion time and time holding GPUs, as columns.
 //!
 //! * **JCT** is end − submission.
 //! * **held** is the time in which it held GPUs, all segments together.
@@ -8,7 +8,8 @@
 //! * **wait** is queued + lost, which is JCT − run: all that a job takes beyond running once, undisturbed.
 //! * **bounded slowdown** is max(1, JCT / max(true run, 10 s)), which is (wait + run) / run.
 //!
-//! This is the one definition of waiting: `report`, `simulate`, `plan queues` and `plan capacity` all take it from here. Only
+//! This is the one definition of waiting: `report`, `simulate`, `plan queues` and `plan nodes` all
+//! take it from here. Only
 //! where a replay is compared with a record is the time until the first start taken of both ([`Fidelity`]), as records seldom
 //! say what a job lost.
 //!
@@ -24,35 +25,35 @@ use crate::error::{Error, Result};
 use tracecast_sim::schedule::{Outcome, Schedule};
 use tracecast_sim::workload::Workload;
 
-/// Below this a run counts as so long where slowdown is taken, milliseconds.
+/// Runs below this count as so long in a slowdown, milliseconds.
 pub const SHORTEST_MS: i64 = 10_000;
 
-/// Of milliseconds.
+/// Converts milliseconds to hours.
 pub(super) fn hours(ms: i128) -> f64 {
     ms as f64 / 3_600_000.0
 }
 
-/// What a schedule did to each job.
+/// Times of each job under a schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobTimes {
-    /// Whether it is counted.
+    /// Whether the job is counted.
     counted: Vec<bool>,
-    /// How long it held GPUs, milliseconds.
+    /// Time holding GPUs, milliseconds.
     pub held_ms: Vec<i64>,
-    /// What it held beyond its run, milliseconds.
+    /// Time holding GPUs beyond the run, milliseconds.
     pub lost_ms: Vec<i64>,
     /// Submission to end, milliseconds; `None` if it did not finish or is not counted.
     pub jct_ms: Vec<Option<i64>>,
-    /// What became of it.
+    /// Outcome of the job.
     pub outcome: Vec<Outcome>,
 }
 
 impl JobTimes {
-    /// Of a schedule.
+    /// Computes the times under a schedule.
     ///
     /// # Errors
     /// If the schedule is not of this workload.
-    pub fn of(workload: &Workload, schedule: &Schedule) -> Result<Self> {
+    pub fn new(workload: &Workload, schedule: &Schedule) -> Result<Self> {
         let jobs = workload.len();
         let known = [schedule.outcome.len(), schedule.preemptions.len(), schedule.restarts.len()];
         let stranger = schedule.segments.iter().any(|segment| segment.job as usize >= jobs);

@@ -27,15 +27,15 @@ fn named(name: &str, order: Order, estimate: Estimate) -> Named {
     Named { name: name.to_owned(), policy: Policy { order, estimate, ..Policy::default() }, cluster: None }
 }
 
-fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
-    let study = Study::new(loaded, asked, Policy::default(), true, Vec::new()).unwrap();
+fn names(loaded: &Loaded, request: Vec<Named>) -> Vec<String> {
+    let study = Study::new(loaded, request, Policy::default(), true, Vec::new()).unwrap();
     study.scenarios.into_iter().map(|named| named.name).collect()
 }
 
-fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
-    let study = Study::new(loaded, asked, Policy::default(), false, Vec::new()).unwrap();
+fn answer(loaded: &Loaded, request: Vec<Named>) -> Answer {
+    let study = Study::new(loaded, request, Policy::default(), false, Vec::new()).unwrap();
     let (replayed, seconds) = study.replay_all(&()).unwrap();
-    study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
+    study.answer(Subject::new("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
 #[test]
@@ -53,10 +53,10 @@ fn qssf_never_stands_alone() {
 #[test]
 fn the_share_of_the_gap_by_hand() {
     let loaded = loaded();
-    let found = answer(&loaded, vec![named("QSSF", Order::Qssf, Estimate::Predicted)]);
+    let result = answer(&loaded, vec![named("QSSF", Order::Qssf, Estimate::Predicted)]);
     // Fewest GPUs first is FIFO here: B, C, D start at 100, 150, 160 s and wait 99 + 148 + 157 s. The oracle takes C, D, B at
     // 100, 110, 140 s: 98 + 107 + 139. The predictions take C, B, D at 100, 110, 160 s: 98 + 109 + 157.
-    let yardstick = found.yardstick.unwrap();
+    let yardstick = result.yardstick.unwrap();
     assert_eq!(
         (yardstick.fewest_gpus_mean_wait_s, yardstick.qssf_mean_wait_s, yardstick.oracle_mean_wait_s),
         (404.0 / 4.0, 364.0 / 4.0, 344.0 / 4.0)
@@ -64,8 +64,8 @@ fn the_share_of_the_gap_by_hand() {
     // (404 − 364) / (404 − 344).
     assert!((yardstick.gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12 && !yardstick.without_predictions);
     // The one that predicts is measured, wherever it stands.
-    let asked = vec![named("oracle", Order::Qssf, Estimate::True), named("QSSF", Order::Qssf, Estimate::Predicted)];
-    assert!((answer(&loaded, asked).yardstick.unwrap().gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12);
+    let request = vec![named("oracle", Order::Qssf, Estimate::True), named("QSSF", Order::Qssf, Estimate::Predicted)];
+    assert!((answer(&loaded, request).yardstick.unwrap().gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12);
     let alone = answer(&loaded, vec![named("oracle", Order::Qssf, Estimate::True)]).yardstick.unwrap();
     assert!(alone.without_predictions && alone.gap_closed.is_none());
 }
@@ -93,26 +93,26 @@ fn an_oracle_is_a_bound_and_beats_nobody() {
     assert!(summary.contains("**ljf** is beaten"), "{summary}");
 }
 
-/// What a comparison of FIFO, an oracle and the longest first says first.
+/// First sentences of a comparison of FIFO, an oracle and the longest first.
 fn compared(loaded: &Loaded) -> String {
-    let asked = vec![
+    let request = vec![
         named("fifo", Order::Fifo, Estimate::Requested),
         named("sjf", Order::Sjf, Estimate::True),
         named("ljf", Order::Ljf, Estimate::Requested),
     ];
-    let found = comparison(loaded, asked, Vec::new());
-    assert_eq!((found.oracle, found.others[0].oracle, found.others[1].oracle), (false, true, false));
-    found.report().summary.join("\n")
+    let result = comparison(loaded, request, Vec::new());
+    assert_eq!((result.oracle, result.others[0].oracle, result.others[1].oracle), (false, true, false));
+    result.report().summary.join("\n")
 }
 
-fn comparison(loaded: &Loaded, asked: Vec<Named>, clusters: Vec<OtherCluster>) -> Answer {
-    let study = Study::new(loaded, asked, Policy::default(), true, clusters).unwrap();
+fn comparison(loaded: &Loaded, request: Vec<Named>, clusters: Vec<OtherCluster>) -> Answer {
+    let study = Study::new(loaded, request, Policy::default(), true, clusters).unwrap();
     let (replayed, seconds) = study.replay_all(&()).unwrap();
-    study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
+    study.answer(Subject::new("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
-/// Found by a newcomer: the jam of one week was a difference "beyond what chance would do". Here six days of jams are followed by three weeks in which no job
-/// waits.
+/// The jam of one week is no lasting difference. Here six days of jams are followed by three weeks
+/// in which no job waits.
 #[test]
 fn what_one_week_does_may_not_come_again() {
     let mut jammed = again(520);
@@ -133,17 +133,17 @@ fn what_one_week_does_may_not_come_again() {
     assert!(alike.contains("beyond what chance would do") && alike.contains("Of the difference, 4"), "{alike}");
 }
 
-/// Found by a newcomer: the estimate `predicted` without predictions took true runs, and nothing said so.
+/// The estimate `predicted` without predictions is refused, and true runs are not taken.
 #[test]
 fn predictions_that_are_not_there_are_refused() {
     let mut without = loaded();
     without.workload.predicted_s = vec![None; 4];
-    let asked = vec![named("mine", Order::Sjf, Estimate::Predicted)];
-    let error = Study::new(&without, asked, Policy::default(), false, Vec::new()).unwrap_err().to_string();
+    let request = vec![named("mine", Order::Sjf, Estimate::Predicted)];
+    let error = Study::new(&without, request, Policy::default(), false, Vec::new()).unwrap_err().to_string();
     assert!(error.contains("mine: the estimate `predicted` needs predictions"), "{error}");
 }
 
-/// Found by a newcomer: jobs without a limit were known by their true run, and a row with `requested` was an oracle without a word why.
+/// Jobs without a limit are known by their true run, and the note on `requested` says so.
 #[test]
 fn jobs_without_a_limit_are_known_by_their_run_and_that_is_said() {
     let mut some = again(25);
@@ -156,8 +156,8 @@ fn jobs_without_a_limit_are_known_by_their_run_and_that_is_said() {
     let said = alone.report().summary.join("\n");
     assert!(said.contains("25.0 % of the jobs have no time limit and are known by their true run"), "{said}");
     assert!(alone.policy.contains("durations by time limit, 25.0 % of the jobs by their true run"), "{}", alone.policy);
-    let asked = [vec![named("fifo", Order::Fifo, Estimate::True)], sjf()].concat();
-    let both = comparison(&some, asked, Vec::new()).report().summary.join("\n");
+    let request = [vec![named("fifo", Order::Fifo, Estimate::True)], sjf()].concat();
+    let both = comparison(&some, request, Vec::new()).report().summary.join("\n");
     assert!(both.contains("25.0 % of the jobs have no time limit and are known by their true run under sjf"), "{both}");
     assert!(both.contains("an oracle: it knows 25.0 % of the jobs by their true run"), "{both}");
     // Where all have one there is nothing to say.
@@ -165,20 +165,20 @@ fn jobs_without_a_limit_are_known_by_their_run_and_that_is_said() {
     assert!(!whole.contains("true run"), "{whole}");
 }
 
-/// Found by a newcomer: failures that only some scenarios have were no word's worth.
+/// Failures that only some scenarios have come first in the comparison.
 #[test]
 fn unequal_failures_are_said_first() {
     let mut today = again(20);
     today.cluster.outages.push(tracecast_sim::cluster::Outage { node: 0, from_ms: 5_000, to_ms: 6_000 });
     let calm = Loaded { cluster: Cluster::of_vcs(&[("all", 1, 1)]), ..today.clone() };
     let other = OtherCluster::new("on the nodes of calm.toml".to_owned(), calm, &today).unwrap();
-    let asked = |cluster| {
+    let request = |cluster| {
         let today = named("today", Order::Fifo, Estimate::True);
         vec![today.clone(), Named { name: "calm".to_owned(), cluster, ..today }]
     };
-    let said = comparison(&today, asked(Some(0)), vec![other]).report().summary.remove(0);
+    let said = comparison(&today, request(Some(0)), vec![other]).report().summary.remove(0);
     assert!(said.contains("failures of nodes are unequal") && said.contains("today 1, calm none"), "{said}");
-    let mut same = asked(None);
+    let mut same = request(None);
     same[1].policy.order = Order::Sjf;
     assert!(!comparison(&today, same, Vec::new()).failures_differ);
 }
@@ -197,12 +197,12 @@ impl Watch for Counted {
 #[test]
 fn a_part_runs_its_own_only() {
     let loaded = loaded();
-    let asked = vec![
+    let request = vec![
         named("a", Order::Fifo, Estimate::True),
         named("b", Order::Sjf, Estimate::True),
         named("c", Order::Ljf, Estimate::True),
     ];
-    let study = Study::new(&loaded, asked, Policy::default(), true, Vec::new()).unwrap();
+    let study = Study::new(&loaded, request, Policy::default(), true, Vec::new()).unwrap();
     let done = Counted::default();
     let schedules = study.run_some(|at| at == 1, &done).unwrap();
     assert_eq!(schedules.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
@@ -214,11 +214,11 @@ fn a_part_runs_its_own_only() {
 }
 
 #[test]
-fn the_report_begins_with_what_it_is_worth() {
+fn the_report_says_what_it_is_worth_after_the_waits() {
     let report = answer(&loaded(), vec![named("las", Order::Las, Estimate::True)]).report();
     let sections: Vec<&str> = report.available().iter().map(|section| section.id.as_str()).collect();
-    assert_eq!(sections.first(), Some(&"fidelity"));
-    assert!(report.summary[0].contains("no job has a recorded start"), "{}", report.summary[0]);
+    assert_eq!(sections[..2], ["waits", "fidelity"]);
+    assert!(report.summary[1].contains("no job has a recorded start"), "{}", report.summary[1]);
     assert!(report.notes.iter().any(|note| note.starts_with("las: ") && note.contains("--preempt")));
     assert!(!format!("{report:?}").contains("engine"), "what changes from run to run is in the data only");
 }

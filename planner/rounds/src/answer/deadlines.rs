@@ -1,4 +1,4 @@
-//! What became of deadlines under a policy.
+//! Missed and met deadlines under a policy.
 //!
 //! O(jobs). Worked example: of four jobs with deadlines one ends an hour late: 25 % missed, late by an hour.
 
@@ -11,7 +11,7 @@ use crate::policy::AllocationPolicy;
 use crate::replay::AllocationReplay;
 use tracecast_plan::interval;
 
-/// What became of deadlines.
+/// Missed and met deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "AllocationDeadlines_{F}")]
 pub struct AllocationDeadlines<F> {
@@ -21,7 +21,8 @@ pub struct AllocationDeadlines<F> {
     pub late_s: Option<F>,
     /// Mean time from submission to end of the jobs with deadlines, seconds.
     pub due_jct_s: F,
-    /// Of those without, seconds; nothing if all have one.
+    /// Mean time from submission to end of the jobs without deadlines, seconds; nothing if all have
+    /// one.
     pub best_effort_jct_s: Option<F>,
     /// Share of the jobs with deadlines that were admitted; only under a policy that admits jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,9 +39,10 @@ pub struct FewestMissed {
     pub policy: AllocationPolicy,
     /// Share of the deadlines that are missed under it.
     pub missed: AllocationFigure,
-    /// The same under the policy that is advised for its mean time; nothing if that is the same, or none is advised.
+    /// Share of the deadlines that are missed under the policy advised for its mean time; nothing
+    /// if that is the same, or none is advised.
     pub advised_missed: Option<AllocationFigure>,
-    /// Whether it was chosen on other seeds than these figures are of.
+    /// Whether the policy was chosen on other seeds than these figures are of.
     pub chosen_apart: bool,
 }
 
@@ -63,10 +65,10 @@ pub(super) fn fewest(
     Some(FewestMissed { policy, missed: over_told(least), advised_missed: other.map(over_told), chosen_apart })
 }
 
-/// What became of deadlines, if there are some.
-pub(super) fn of(jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationDeadlines<f64>> {
+/// Computes the figures of one replay, if jobs have deadlines.
+pub(super) fn of(jobs: &[GangJob], result: &AllocationReplay) -> Option<AllocationDeadlines<f64>> {
     let ends: Vec<(usize, &GangJob, i64)> =
-        jobs.iter().zip(&found.ends_ms).enumerate().map(|(at, (job, end))| (at, job, *end)).collect();
+        jobs.iter().zip(&result.ends_ms).enumerate().map(|(at, (job, end))| (at, job, *end)).collect();
     let mean = |values: Vec<f64>| (!values.is_empty()).then(|| interval::average(values.into_iter()));
     let took = |due: bool| {
         let of = ends.iter().filter(|(_, job, _)| job.due_ms.is_some() == due);
@@ -81,18 +83,18 @@ pub(super) fn of(jobs: &[GangJob], found: &AllocationReplay) -> Option<Allocatio
         mean(dues.iter().filter(|due| of(due)).map(|due| f64::from(u8::from(part(due)))).collect())
     };
     let late = |due: &(usize, f64)| due.1 > 0.0;
-    let admits = |due: &(usize, f64)| found.admitted.as_ref().is_some_and(|admitted| admitted.contains(&due.0));
+    let admits = |due: &(usize, f64)| result.admitted.as_ref().is_some_and(|admitted| admitted.contains(&due.0));
     Some(AllocationDeadlines {
         missed: share(&|_| true, &late)?,
         late_s: mean(dues.iter().filter(|due| late(due)).map(|due| due.1).collect()),
         due_jct_s: took(true)?,
         best_effort_jct_s: took(false),
-        admitted: found.admitted.as_ref().and_then(|_| share(&|_| true, &admits)),
-        broken: found.admitted.as_ref().and_then(|_| share(&admits, &late)),
+        admitted: result.admitted.as_ref().and_then(|_| share(&|_| true, &admits)),
+        broken: result.admitted.as_ref().and_then(|_| share(&admits, &late)),
     })
 }
 
-/// The same over all sets of jobs, of the policy at a place.
+/// Averages the figures of the policy at index `at` over all sets of jobs.
 pub(super) fn over_sets(at: usize, tried: &[Tried<'_>]) -> Option<AllocationDeadlines<AllocationFigure>> {
     let by_deadline = |of: &dyn Fn(&AllocationDeadlines<f64>) -> Option<f64>| {
         over(tried, &|set| of(set.runs.get(at)?.deadlines.as_ref()?))

@@ -1,4 +1,4 @@
-//! What became of processors and memory under a policy, and which division to take.
+//! Use of processors and memory under a policy, and which division to take.
 //!
 //! `synergy` and `proportional` let the same order of jobs into rounds, so one is held against the other and nothing is chosen: the figures are of all seeds. O(runs). Worked example: mean times of 10 h under `proportional` and 8 h under `synergy`, with an interval of the difference from 15 to 25 %: a saving of 20 %, which is worth it.
 
@@ -35,7 +35,7 @@ pub struct AllocationDominant<F> {
     pub most: F,
 }
 
-/// What became of processors and memory.
+/// Use of processors and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "AllocationHostUse_{F}")]
 pub struct AllocationHostUse<F> {
@@ -74,11 +74,11 @@ pub struct AllocationNode {
 pub struct AllocationHostAdvice {
     /// Mean time from submission to end under `proportional`, seconds.
     pub proportional_jct_s: AllocationFigure,
-    /// Under `synergy`, seconds.
+    /// Mean time under `synergy`, seconds.
     pub synergy_jct_s: AllocationFigure,
-    /// Under `synergy_greedy`, seconds; none where that was not replayed.
+    /// Mean time under `synergy_greedy`, seconds; none where that was not replayed.
     pub greedy_jct_s: Option<AllocationFigure>,
-    /// What `synergy` saves of the mean time, a share of that under `proportional`.
+    /// Saving of the mean time by `synergy`, a share of that under `proportional`.
     pub saving: AllocationFigure,
 }
 
@@ -91,7 +91,7 @@ pub struct AllocationHost {
     pub order: HostOrder,
     /// How jobs depend on processors and memory, in words.
     pub sensitivity: String,
-    /// Whether that was invented.
+    /// Whether the dependence was invented.
     pub invented: bool,
     /// `synergy` beside `proportional`; none where one of the two was not replayed.
     pub advice: Option<AllocationHostAdvice>,
@@ -109,9 +109,9 @@ pub(super) fn check(fleet: &TypedFleet, policies: &[AllocationPolicy]) -> Result
     }
 }
 
-/// What one replay of a length did.
-pub(super) fn of(fleet: &TypedFleet, span_ms: i64, found: &AllocationReplay) -> Option<AllocationHostUse<f64>> {
-    let tally = found.host.as_ref()?;
+/// Computes the use in one replay of `span_ms` milliseconds.
+pub(super) fn of(fleet: &TypedFleet, span_ms: i64, result: &AllocationReplay) -> Option<AllocationHostUse<f64>> {
+    let tally = result.host.as_ref()?;
     let all_ms = fleet.gpus().iter().sum::<f64>() * span_ms.max(1) as f64;
     let part = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
     let mean = |(sum, rounds): &(f64, u64)| sum / (*rounds).max(1) as f64;
@@ -150,7 +150,7 @@ pub(super) fn with_later(replays: Vec<(AllocationRun, Vec<i64>)>, policies: &[Al
     replays.into_iter().enumerate().map(with).collect()
 }
 
-/// The same over all sets of jobs, of the policy at a place.
+/// Averages the use under the policy at index `at` over all sets of jobs.
 pub(super) fn over_sets(at: usize, tried: &[Tried<'_>]) -> Option<AllocationHostUse<AllocationFigure>> {
     let has = |of: &dyn Fn(&AllocationHostUse<f64>) -> bool| {
         tried.iter().all(|set| set.runs.get(at).and_then(|run| run.host.as_ref()).is_some_and(of))
@@ -172,7 +172,7 @@ pub(super) fn over_sets(at: usize, tried: &[Tried<'_>]) -> Option<AllocationHost
     })
 }
 
-/// What the whole answer says of processors and memory.
+/// Computes the part of the answer on processors and memory.
 pub(super) fn whole(fleet: &TypedFleet, request: &AllocationRequest, tried: &[Tried<'_>]) -> Option<AllocationHost> {
     let host = fleet.host.as_ref()?;
     let node = |(pool, node): (&GpuPool, &HostNeeds)| {
@@ -242,7 +242,7 @@ fn exact(jobs: &[GangJob]) -> u64 {
     jobs.iter().filter(|job| matches!(job.host, HostUse::Exactly(_))).count() as u64
 }
 
-/// What was assumed.
+/// Returns the assumptions on processors and memory.
 pub(super) fn notes(fleet: &TypedFleet, request: &AllocationRequest) -> Vec<String> {
     let Some(host) = &fleet.host else {
         let exact = if let AllocationJobs::Listed(jobs) = &request.jobs { exact(jobs) } else { 0 };
@@ -338,7 +338,7 @@ impl AllocationAnswer {
         })
     }
 
-    /// What became of processors and memory under each policy.
+    /// Returns the section on processors and memory under each policy.
     pub(super) fn host_section(&self) -> Option<Section> {
         let host = self.host.as_ref()?;
         let users = self.policies.iter().any(|row| row.host.is_some_and(|host| host.dominant.is_some()));

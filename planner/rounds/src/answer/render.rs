@@ -1,4 +1,4 @@
-//! The answer of `backtest allocation` as a report.
+//! The answer of `plan allocation` as a report.
 //!
 //! In tables, times are in hours, or in minutes where the longest mean is below two hours. O(rows). Worked example: 27,808 s with an interval from 26,000 to 29,500 s is "7.72 (7.22 to 8.19)" hours in a table, and
 //! "7 h 43 min (7 h 13 min to 8 h 11 min)" in a sentence.
@@ -11,7 +11,7 @@ use super::super::pool::{self, TypedFleet};
 use super::{AllocationAnswer, AllocationFigure, AllocationRun, KEPT_MS};
 use tracecast_plan::recommendation::{WORTH, worth};
 
-/// What is drawn, in words.
+/// Describes the drawn jobs.
 pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) -> String {
     let first = fleet.pools.first().map_or("", |pool| pool.name.as_str());
     let runs = match what.runs {
@@ -61,7 +61,7 @@ pub(super) fn time(figure: &AllocationFigure) -> String {
 }
 
 impl AllocationAnswer {
-    /// What to do, in a sentence.
+    /// Returns the recommended action, in a sentence.
     pub(super) fn advised(&self) -> String {
         let fleet = pool::in_words(&self.pools);
         let Some(advice) = &self.advice else {
@@ -118,7 +118,7 @@ impl AllocationAnswer {
         said
     }
 
-    /// What becomes of the saving where allocations are kept.
+    /// Returns the saving where allocations are kept, in words.
     fn kept_in_words(&self) -> Option<String> {
         let advice = self.advice.as_ref()?;
         let kept = advice.kept_saving?;

@@ -17,7 +17,8 @@ use tracecast_plan::interval;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "AllocationUsers_{F}")]
 pub struct AllocationUsers<F> {
-    /// Of the GPU time that a user's jobs asked for, from submission to end, the share that they had: the least of a user.
+    /// GPU time that a user's jobs had, as a share of what they asked for from submission to end:
+    /// the least of a user.
     pub had_least: F,
     /// The mean over users.
     pub had_mean: F,
@@ -25,12 +26,12 @@ pub struct AllocationUsers<F> {
     pub had_most: F,
     /// Mean time from submission to end of the user with the greatest, seconds.
     pub longest_jct_s: F,
-    /// Of the user with the least, seconds.
+    /// Mean time from submission to end of the user with the least, seconds.
     pub shortest_jct_s: F,
 }
 
 /// How users fared, if there are several.
-pub(super) fn of(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationUsers<f64>> {
+pub(super) fn of(fleet: &TypedFleet, jobs: &[GangJob], result: &AllocationReplay) -> Option<AllocationUsers<f64>> {
     /// Sums over the jobs of a user.
     #[derive(Default)]
     struct Sums {
@@ -41,14 +42,14 @@ pub(super) fn of(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay)
     }
     let mut by_user: BTreeMap<Option<&str>, Sums> = BTreeMap::new();
     let gpus = |job: &GangJob| fleet.kinds.get(job.kind).map_or(0.0, |kind| f64::from(kind.gpus));
-    for (job, end_ms) in jobs.iter().zip(&found.ends_ms) {
+    for (job, end_ms) in jobs.iter().zip(&result.ends_ms) {
         let took_s = (end_ms - job.submit_ms) as f64 / 1e3;
         let sums = by_user.entry(job.user.as_deref()).or_default();
         sums.jobs += 1.0;
         sums.took_s += took_s;
         sums.asked_gpu_s += gpus(job) * took_s;
     }
-    for stint in &found.stints {
+    for stint in &result.stints {
         let Some(job) = jobs.get(stint.job) else { continue };
         let sums = by_user.entry(job.user.as_deref()).or_default();
         sums.had_gpu_s += f64::from(stint.gpus) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
@@ -67,7 +68,7 @@ pub(super) fn of(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay)
     })
 }
 
-/// The same over all sets of jobs, of the policy at a place.
+/// Averages the figures of the policy at index `at` over all sets of jobs.
 pub(super) fn over_sets(at: usize, tried: &[Tried<'_>]) -> Option<AllocationUsers<AllocationFigure>> {
     let by_user = |of: fn(&AllocationUsers<f64>) -> f64| over(tried, &|set| set.runs.get(at)?.users.as_ref().map(of));
     tried.iter().all(|set| set.runs.get(at).is_some_and(|run| run.users.is_some())).then(|| AllocationUsers {

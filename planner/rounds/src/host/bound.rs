@@ -91,8 +91,8 @@ fn mixed(fleet: &HostFleet, share: HostNeeds, by_table: &[(usize, u32)], has: Ho
         }
         rows.push(constraint!(cpus <= 1.0));
         rows.push(constraint!(memory <= 1.0));
-        let found = solved_if_possible(vars.maximise(objective.clone()), rows, "processors and memory")?;
-        Ok(found.map(|found| found.eval(objective)))
+        let result = solved_if_possible(vars.maximise(objective.clone()), rows, "processors and memory")?;
+        Ok(result.map(|result| result.eval(objective)))
     };
     // Where jobs with needs have taken more than their share, the others may have less than theirs.
     if let Some(most) = attempt(true)? {
@@ -112,7 +112,7 @@ mod tests {
         let table = |cpus: f64| Sensitivity::of("j", &[(cpus, 0.0, 1.0)]).unwrap();
         let most = |cpus: f64| {
             let node = HostNeeds { cpus, memory_gb: 1.0 };
-            let fleet = HostFleet::of(2, vec![node], vec![table(4.0), table(1.0)]).unwrap();
+            let fleet = HostFleet::new(2, vec![node], vec![table(4.0), table(1.0)]).unwrap();
             let room = GangRoom { gpus: vec![2], per_node: Some(2), host: Some(fleet.shares()) };
             let jobs = [0, 1].map(|table| Seated { gpus: 1, host: HostUse::Table(table) });
             HostBounds::default().most(&fleet, &room, 0, &jobs).unwrap()

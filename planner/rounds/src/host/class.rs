@@ -29,12 +29,12 @@ const CLASSES: [(&str, &[(f64, f64)]); 3] = [
 /// Shares of image, language and speech models among drawn jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClassDraw {
-    /// They add up to 1.
+    /// Shares of the three; together 1.
     pub shares: [f64; 3],
 }
 
 impl ClassDraw {
-    /// From a text such as `20:70:10`.
+    /// Parses a text such as `20:70:10`.
     ///
     /// # Errors
     /// If it is of another form.
@@ -58,7 +58,7 @@ impl ClassDraw {
         Ok(Self { shares: shares.map(|share| share / all) })
     }
 
-    /// Of which kind each of so many jobs is, where [`tables`] begin at `first`.
+    /// Draws the kind of each of so many jobs, where [`tables`] begin at `first`.
     pub fn draw(&self, jobs: usize, first: usize, seed: u64) -> Vec<HostUse> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(3);

@@ -1,4 +1,4 @@
-//! What the jobs of a round hold of a type's nodes, by one of three rules.
+//! Processors and memory that the jobs of a round hold of a type's nodes, by one of three rules.
 //!
 //! By **shares**, each job holds its GPUs' share of a node. By **best** demands, it holds what makes it as fast as it can be there. **Tuned**, it is at least as fast as by shares ([`super::tune`]). A job with needs holds these under all three.
 //!
@@ -16,11 +16,11 @@ pub enum Division {
     Shares,
     /// By best demands.
     Best,
-    /// As `synergy` does.
+    /// By the tuning of `synergy`.
     Tuned,
 }
 
-/// What a job holds.
+/// Processors and memory of a job, and its speed with them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostHeld {
     /// Processors and memory of the whole gang.
@@ -29,7 +29,7 @@ pub struct HostHeld {
     pub speed: f64,
 }
 
-/// What each of the jobs on a type holds.
+/// Divides processors and memory between the jobs on a type.
 pub fn divided(fleet: &HostFleet, room: &GangRoom, at: usize, jobs: &[Seated], how: Division) -> Vec<HostHeld> {
     let held = |job: &Seated, each: HostNeeds| HostHeld {
         needs: each.times(f64::from(job.gpus)),

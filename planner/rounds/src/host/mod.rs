@@ -48,7 +48,7 @@ pub enum HostUse {
     Any,
     /// By a table, a place in [`HostFleet::tables`].
     Table(usize),
-    /// It needs so much for each GPU, and no more helps.
+    /// Needs so much for each GPU, and gains by no more.
     Exactly(HostNeeds),
 }
 
@@ -79,7 +79,7 @@ pub struct Seated {
 pub struct HostFleet {
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// What a whole node of each type has.
+    /// Processors and memory of a whole node of each type.
     pub per_node: Vec<HostNeeds>,
     /// Tables by which jobs depend on them.
     pub tables: Vec<Sensitivity>,
@@ -92,7 +92,7 @@ impl HostFleet {
     ///
     /// # Errors
     /// If a node has no processors or no memory.
-    pub fn of(gpus_per_node: u32, per_node: Vec<HostNeeds>, tables: Vec<Sensitivity>) -> Result<Self> {
+    pub fn new(gpus_per_node: u32, per_node: Vec<HostNeeds>, tables: Vec<Sensitivity>) -> Result<Self> {
         let some = |amount: f64| amount > 0.0 && amount <= MOST;
         if gpus_per_node == 0 || !per_node.iter().all(|node| some(node.cpus) && some(node.memory_gb)) {
             return Err(Error::policy("a node has GPUs, processors and memory, of each more than nothing"));
@@ -100,7 +100,7 @@ impl HostFleet {
         Ok(Self { gpus_per_node, per_node, tables, classes: None })
     }
 
-    /// The same with the tables of the classes that are drawn.
+    /// Adds the tables of the classes that are drawn.
     #[must_use]
     pub fn with_classes(mut self) -> Self {
         self.classes = Some(self.tables.len());
@@ -128,7 +128,8 @@ impl HostFleet {
         self.table(of).map_or(1.0, |table| table.speed(has))
     }
 
-    /// What a job asks for each GPU at best on a type: what makes it as fast as it can be there with the least memory, and then the fewest processors.
+    /// Best demand of a job on a type, for each GPU: as fast as it can be there, with the least
+    /// memory, and then the fewest processors.
     pub fn best(&self, of: HostUse, gpus: u32, at: usize, room: &GangRoom) -> HostNeeds {
         match of {
             HostUse::Any => HostNeeds::default(),
@@ -146,7 +147,8 @@ impl HostFleet {
         }
     }
 
-    /// What makes a job as fast as its GPUs' share would, with the least memory, and then the fewest processors; its needs if it has some.
+    /// Least demand at which a job is as fast as with its GPUs' share, with the least memory, and
+    /// then the fewest processors; its needs if it has some.
     pub fn floor(&self, of: HostUse, share: HostNeeds) -> HostNeeds {
         match of {
             HostUse::Any => HostNeeds::default(),
@@ -156,18 +158,18 @@ impl HostFleet {
     }
 }
 
-/// What a job asks when it is let into a round.
+/// Demand of a job when it is let into a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobAsks {
     /// Needs for each GPU; `None` if it takes its GPUs' share.
     pub base: Option<HostNeeds>,
-    /// Its best demand for each GPU, on each type.
+    /// Best demand for each GPU, on each type.
     pub best: Vec<HostNeeds>,
 }
 
 impl JobAsks {
-    /// What a job of so many GPUs asks.
-    pub fn of(fleet: &HostFleet, host: HostUse, gpus: u32, room: &GangRoom) -> Self {
+    /// Computes the demand of a job of so many GPUs.
+    pub fn new(fleet: &HostFleet, host: HostUse, gpus: u32, room: &GangRoom) -> Self {
         Self {
             base: if let HostUse::Exactly(needs) = host { Some(needs) } else { None },
             best: (0..room.gpus.len()).map(|at| fleet.best(host, gpus, at, room)).collect(),
@@ -180,7 +182,8 @@ impl JobAsks {
     }
 }
 
-/// What each node of a type has of something, from a text such as `24`, or `v100=24,k80=16`, by the types of the fleet.
+/// Parses an amount for the nodes of each type, from a text such as `24`, or `v100=24,k80=16`, by
+/// the types of the fleet.
 ///
 /// # Errors
 /// If it is of another form, or leaves out a type.
@@ -190,16 +193,16 @@ pub fn by_type(text: &str, types: &[&str]) -> Result<Vec<f64>> {
     if let Some(amount) = number(text) {
         return Ok(vec![amount; types.len()]);
     }
-    let mut found = vec![None; types.len()];
+    let mut result = vec![None; types.len()];
     for part in text.split(',') {
         let how = "write a number above 0, or one for each type, such as v100=24,k80=16";
         let (name, amount) = part.split_once('=').ok_or_else(|| malformed(how))?;
         let at = types.iter().position(|known| *known == name.trim());
-        let slot = at.and_then(|at| found.get_mut(at)).filter(|slot| slot.is_none());
-        let slot = slot.ok_or_else(|| malformed("name each type of --gpus once"))?;
+        let slot = at.and_then(|at| result.get_mut(at)).filter(|slot| slot.is_none());
+        let slot = slot.ok_or_else(|| malformed("name each type of --fleet once"))?;
         *slot = Some(number(amount).ok_or_else(|| malformed(how))?);
     }
-    found.into_iter().collect::<Option<_>>().ok_or_else(|| malformed("name each type of --gpus once"))
+    result.into_iter().collect::<Option<_>>().ok_or_else(|| malformed("name each type of --fleet once"))
 }
 
 #[cfg(test)]

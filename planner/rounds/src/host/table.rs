@@ -35,7 +35,7 @@ fn between(points: &[f64], value: f64) -> (usize, usize, f64) {
 }
 
 impl Sensitivity {
-    /// Of measured points: processors, memory, speed.
+    /// Builds a table of measured points: processors, memory, speed.
     ///
     /// # Errors
     /// If a pair is missing or there twice, a speed is nothing, or more makes it slower; in words.
@@ -104,16 +104,17 @@ impl Sensitivity {
         low + (along(many) - low) * cpus
     }
 
-    /// What makes it as fast as this does with the least memory, and then the fewest processors.
+    /// Returns the least memory, and then the fewest processors, that make the job as fast as `has`
+    /// does.
     pub fn least(&self, has: HostNeeds) -> HostNeeds {
         // A speed that does not rise any more does so from a measured point on.
         let speed = self.speed(has);
         let as_fast = |point: &HostNeeds| self.speed(*point) >= speed;
-        let mut found = has;
-        let memory = self.memory_gb.iter().map(|memory| HostNeeds { memory_gb: *memory, ..found });
-        found = memory.filter(|point| point.memory_gb < has.memory_gb).find(as_fast).unwrap_or(found);
-        let cpus = self.cpus.iter().map(|cpus| HostNeeds { cpus: *cpus, ..found });
-        cpus.filter(|point| point.cpus < has.cpus).find(as_fast).unwrap_or(found)
+        let mut result = has;
+        let memory = self.memory_gb.iter().map(|memory| HostNeeds { memory_gb: *memory, ..result });
+        result = memory.filter(|point| point.memory_gb < has.memory_gb).find(as_fast).unwrap_or(result);
+        let cpus = self.cpus.iter().map(|cpus| HostNeeds { cpus: *cpus, ..result });
+        cpus.filter(|point| point.cpus < has.cpus).find(as_fast).unwrap_or(result)
     }
 
     /// The least with which it is at full speed.
@@ -124,7 +125,7 @@ impl Sensitivity {
 
     /// The points that a programme may mix: those where no other asks for less and is as fast.
     pub fn corners(&self) -> Vec<(HostNeeds, f64)> {
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for (few, cpus) in self.cpus.iter().enumerate() {
             for (little, memory) in self.memory_gb.iter().enumerate() {
                 let speed = self.at(few, little);
@@ -132,11 +133,11 @@ impl Sensitivity {
                     cpus.zip(memory).is_some_and(|(cpus, memory)| self.at(cpus, memory) >= speed)
                 };
                 if !with_less(few.checked_sub(1), Some(little)) && !with_less(Some(few), little.checked_sub(1)) {
-                    found.push((HostNeeds { cpus: *cpus, memory_gb: *memory }, speed));
+                    result.push((HostNeeds { cpus: *cpus, memory_gb: *memory }, speed));
                 }
             }
         }
-        found
+        result
     }
 }
 
@@ -158,7 +159,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
     type Point = (Option<f64>, Option<f64>, f64);
     /// A job's name, and its points with their lines.
     type Points = (String, Vec<(u64, Point)>);
-    let mut found: Vec<Points> = Vec::new();
+    let mut result: Vec<Points> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| bad(line_of(&error), error.to_string()))?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -181,12 +182,12 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
             amount(memory, "memory_gb")?,
             number(speed, "speed", 1e-9, "write how fast the job is there, above 0")?,
         );
-        match found.iter_mut().find(|(job, _)| job == name) {
+        match result.iter_mut().find(|(job, _)| job == name) {
             Some((_, points)) => points.push((line, point)),
-            None => found.push((name.to_owned(), vec![(line, point)])),
+            None => result.push((name.to_owned(), vec![(line, point)])),
         }
     }
-    if found.is_empty() {
+    if result.is_empty() {
         return Err(Error::no_jobs(format!("{file}: there is no measured point in it")));
     }
     let table = |(job, rows): Points| {
@@ -213,7 +214,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
         let told = |what: String| bad(line(points.iter().enumerate().position(wrong)), format!("`{job}`: {what}"));
         Sensitivity::of(&job, &points).map_err(told)
     };
-    found.into_iter().map(table).collect()
+    result.into_iter().map(table).collect()
 }
 
 #[cfg(test)]

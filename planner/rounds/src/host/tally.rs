@@ -1,4 +1,4 @@
-//! What became of processors and memory in a replay, summed over rounds.
+//! Use of processors and memory in a replay, summed over rounds.
 //!
 //! O(jobs) a round. Worked example: one job at half speed on 2 GPUs for an hour and one at full speed on 1 GPU for two: a mean speed of 3 of 4 GPU-hours, 75 %.
 
@@ -17,7 +17,7 @@ const NONE: f64 = 1e-12;
 pub struct HostTally {
     /// GPU-milliseconds held.
     pub held_gpu_ms: f64,
-    /// The same times speed.
+    /// GPU-milliseconds held, times speed.
     pub fast_gpu_ms: f64,
     /// Rounds of jobs, and those in which a job was slower than by its GPUs' share.
     pub rounds: u64,
@@ -27,11 +27,11 @@ pub struct HostTally {
     pub idle_gpu_ms: f64,
     /// GPU rounds times speed, and the most that they could have been; only under `synergy`.
     pub got_and_most: Option<(f64, f64)>,
-    /// Of each user, the sum of its dominant shares over rounds, and the rounds in which it had jobs.
+    /// By user, the sum of the dominant shares over rounds, and the rounds in which it had jobs.
     pub users: Vec<(f64, u64)>,
 }
 
-/// What is taken of a fleet.
+/// GPUs, processors and memory taken of a fleet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct Taken {
     pub(in super::super) gpus: f64,
@@ -68,7 +68,7 @@ pub(in super::super) struct InRound {
     pub(in super::super) user: usize,
 }
 
-/// What all hold in a round, and what is counted of it.
+/// Division of processors and memory, round by round, and its sums.
 #[derive(Debug)]
 pub(in super::super) struct HostRounds<'a> {
     pub(in super::super) fleet: &'a HostFleet,
@@ -81,7 +81,8 @@ impl<'a> HostRounds<'a> {
         Self { fleet, tally: HostTally::default(), bounds: HostBounds::default() }
     }
 
-    /// What each job holds in a round; nothing, at full speed, without GPUs.
+    /// Divides processors and memory between the jobs of a round; a job without GPUs has nothing,
+    /// at full speed.
     ///
     /// # Errors
     /// If the solver of the bound fails, which no input should bring about.
@@ -91,7 +92,7 @@ impl<'a> HostRounds<'a> {
         room: &GangRoom,
         how: Division,
     ) -> Result<Vec<HostHeld>> {
-        let mut found = vec![HostHeld { needs: HostNeeds::default(), speed: 1.0 }; jobs.len()];
+        let mut result = vec![HostHeld { needs: HostNeeds::default(), speed: 1.0 }; jobs.len()];
         for at in 0..room.gpus.len() {
             let (places, seated): (Vec<usize>, Vec<Seated>) = jobs
                 .iter()
@@ -114,13 +115,13 @@ impl<'a> HostRounds<'a> {
                 *sums = (sums.0 + got, sums.1 + most);
             }
             for (place, held) in places.into_iter().zip(held) {
-                if let Some(slot) = found.get_mut(place) {
+                if let Some(slot) = result.get_mut(place) {
                     *slot = held;
                 }
             }
         }
-        self.count_users(jobs, &found, room);
-        Ok(found)
+        self.count_users(jobs, &result, room);
+        Ok(result)
     }
 
     fn count_users(&mut self, jobs: &[InRound], held: &[HostHeld], room: &GangRoom) {

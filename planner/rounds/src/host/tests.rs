@@ -18,14 +18,14 @@ fn needs(cpus: f64, memory_gb: f64) -> HostNeeds {
     HostNeeds { cpus, memory_gb }
 }
 
-/// At full speed from so much on, in proportion below.
+/// A job at full speed from so much on, and in proportion below.
 fn wants(cpus: f64, memory_gb: f64) -> Sensitivity {
     Sensitivity::of("j", &[(cpus, 0.0, 0.5), (cpus, memory_gb, 1.0)]).unwrap()
 }
 
 /// Nodes of one type, tables, and jobs with GPUs and tables.
 fn round(gpus: u32, per_node: u32, node: HostNeeds, tables: Vec<Sensitivity>) -> (HostFleet, GangRoom) {
-    let fleet = HostFleet::of(per_node, vec![node], tables).unwrap();
+    let fleet = HostFleet::new(per_node, vec![node], tables).unwrap();
     let room = GangRoom { gpus: vec![gpus], per_node: Some(per_node), host: Some(fleet.shares()) };
     (fleet, room)
 }
@@ -49,8 +49,8 @@ fn who_wants_much_lies_with_who_wants_little() {
     let (fleet, room) = round(4, 2, needs(6.0, 100.0), vec![wants(5.0, 10.0), wants(1.0, 10.0)]);
     let jobs = [0, 0, 1, 1].map(|table| Seated { gpus: 1, host: HostUse::Table(table) });
     let node = |lying: &Lying| lying.parts[0].0;
-    let found = tuned(&fleet, &room, 0, &jobs);
-    assert_eq!(found.iter().map(node).collect::<Vec<_>>(), [0, 1, 0, 1]);
+    let result = tuned(&fleet, &room, 0, &jobs);
+    assert_eq!(result.iter().map(node).collect::<Vec<_>>(), [0, 1, 0, 1]);
     assert_eq!(speeds(&fleet, &room, &jobs, Division::Shares)[..2], [0.6, 0.6]);
     assert_eq!(speeds(&fleet, &room, &jobs, Division::Tuned), [1.0; 4]);
 }
@@ -198,7 +198,7 @@ fn drawn_use() -> impl Strategy<Value = HostUse> {
 fn let_in(fleet: &HostFleet, room: &GangRoom, jobs: Vec<(u32, HostUse)>, best: bool) -> Vec<Seated> {
     let mut open = room.open();
     let fits =
-        |(gpus, host): &(u32, HostUse)| open.take(0, JobAsks::of(fleet, *host, *gpus, room).gang(*gpus, 0, best));
+        |(gpus, host): &(u32, HostUse)| open.take(0, JobAsks::new(fleet, *host, *gpus, room).gang(*gpus, 0, best));
     jobs.into_iter().filter(fits).map(|(gpus, host)| Seated { gpus, host }).collect()
 }
 
@@ -218,16 +218,16 @@ proptest! {
         };
         let (fleet, room) = round(gpus, per_node, needs(cpus, memory_gb), tables());
         let seated = let_in(&fleet, &room, jobs.clone(), false);
-        let found = tuned(&fleet, &room, 0, &seated);
+        let result = tuned(&fleet, &room, 0, &seated);
         let expected = naive(&fleet, &room, &seated);
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + b.abs());
-        for (found, (parts, held)) in found.iter().zip(&expected) {
-            prop_assert_eq!(&found.parts, parts);
-            prop_assert!(close(found.needs.cpus, held.cpus) && close(found.needs.memory_gb, held.memory_gb), "{:?} {:?}", found, held);
+        for (result, (parts, held)) in result.iter().zip(&expected) {
+            prop_assert_eq!(&result.parts, parts);
+            prop_assert!(close(result.needs.cpus, held.cpus) && close(result.needs.memory_gb, held.memory_gb), "{:?} {:?}", result, held);
         }
         // On no node is more held than there is, and everybody has its GPUs, on no more nodes than it must.
         let mut nodes = node::nodes(gpus, per_node, room.share(0));
-        for (job, lying) in seated.iter().zip(&found) {
+        for (job, lying) in seated.iter().zip(&result) {
             prop_assert_eq!(lying.parts.iter().map(|(_, gpus)| gpus).sum::<u32>(), job.gpus);
             prop_assert!(lying.parts.len() as u32 <= job.gpus.div_ceil(per_node.min(gpus)));
             for (at, gpus) in &lying.parts {
@@ -259,11 +259,11 @@ fn typed(host: Option<HostFleet>) -> TypedFleet {
             rates.extend([1u32, 2, 4, 8].map(|gpus| rate(gpu, job, gpus, speed * f64::from(gpus).powf(0.9))));
         }
     }
-    TypedFleet { host, ..TypedFleet::of(pools("v100=8,p100=6").unwrap(), &rates).unwrap() }
+    TypedFleet { host, ..TypedFleet::new(pools("v100=8,p100=6").unwrap(), &rates).unwrap() }
 }
 
 fn hosts(tables: Vec<Sensitivity>) -> HostFleet {
-    HostFleet::of(4, vec![needs(12.0, 250.0), needs(16.0, 200.0)], tables).unwrap()
+    HostFleet::new(4, vec![needs(12.0, 250.0), needs(16.0, 200.0)], tables).unwrap()
 }
 
 fn drawn(fleet: &TypedFleet, count: usize, seed: u64) -> Vec<GangJob> {
@@ -313,7 +313,7 @@ fn gpus_are_idle_for_want_of_processors_under_every_policy() {
     let came = |host: HostUse, policy: AllocationPolicy| {
         replay(&fleet, &vec![listed(&fleet, 1, host); 20], policy, &OPTIONS).unwrap()
     };
-    let idle = |found: &AllocationReplay| found.host.as_ref().unwrap().idle_gpu_ms;
+    let idle = |result: &AllocationReplay| result.host.as_ref().unwrap().idle_gpu_ms;
     let exact = HostUse::Exactly(needs(6.0, 20.0));
     for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
         assert!(idle(&came(exact, policy)) > 0.0, "{policy:?}");
@@ -331,15 +331,15 @@ fn gpus_are_idle_for_want_of_processors_under_every_policy() {
 #[test]
 fn in_order_of_submission_only_processors_and_memory_are_passed_over() {
     let fleet = TypedFleet {
-        host: Some(HostFleet::of(4, vec![needs(12.0, 250.0)], vec![wants(5.0, 10.0), wants(1.0, 10.0)]).unwrap()),
-        ..TypedFleet::of(pools("v100=4").unwrap(), &[1u32, 2, 4].map(|gpus| rate("v100", "a", gpus, f64::from(gpus))))
+        host: Some(HostFleet::new(4, vec![needs(12.0, 250.0)], vec![wants(5.0, 10.0), wants(1.0, 10.0)]).unwrap()),
+        ..TypedFleet::new(pools("v100=4").unwrap(), &[1u32, 2, 4].map(|gpus| rate("v100", "a", gpus, f64::from(gpus))))
             .unwrap()
     };
     let fifo = RoundOptions { host_order: HostOrder::Fifo, ..OPTIONS };
     let begun = |jobs: &[(u32, HostUse)], policy: AllocationPolicy| {
         let jobs: Vec<GangJob> = jobs.iter().map(|(gpus, host)| listed(&fleet, *gpus, *host)).collect();
-        let found = replay(&fleet, &jobs, policy, &fifo).unwrap();
-        let first = |job: usize| found.stints.iter().find(|stint| stint.job == job).unwrap().from_ms;
+        let result = replay(&fleet, &jobs, policy, &fifo).unwrap();
+        let first = |job: usize| result.stints.iter().find(|stint| stint.job == job).unwrap().from_ms;
         (0..jobs.len()).map(first).collect::<Vec<i64>>()
     };
     // The second finds too few GPUs, so the third waits for it.
@@ -364,16 +364,16 @@ proptest! {
         let jobs = with_uses(drawn(&fleet, count, seed));
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
             for host_order in ORDERS.into_iter().take(if policy.by_host_order() { 3 } else { 1 }) {
-                let found = replay(&fleet, &jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
+                let result = replay(&fleet, &jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
                 for (number, job) in jobs.iter().enumerate() {
-                    let of: Vec<&Stint> = found.stints.iter().filter(|stint| stint.job == number).collect();
+                    let of: Vec<&Stint> = result.stints.iter().filter(|stint| stint.job == number).collect();
                     let steps: f64 = of.iter().map(|stint| stint.steps).sum();
                     prop_assert!((steps - job.steps).abs() <= 1e-6 * job.steps, "{:?}: {} of {}", policy, steps, job.steps);
                     prop_assert!(of.windows(2).all(|two| two[0].to_ms <= two[1].from_ms));
                     prop_assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms));
-                    prop_assert_eq!(of.last().unwrap().to_ms, found.ends_ms[number]);
+                    prop_assert_eq!(of.last().unwrap().to_ms, result.ends_ms[number]);
                 }
-                let tally = found.host.unwrap();
+                let tally = result.host.unwrap();
                 prop_assert!(tally.fast_gpu_ms <= tally.held_gpu_ms * (1.0 + 1e-9));
                 // Nobody is slower in any round than by shares, but where gangs lie by themselves that is no gain.
                 prop_assert_eq!(tally.slower, 0, "{:?}", policy);
@@ -396,11 +396,11 @@ proptest! {
         let policies = AllocationPolicy::ALL.into_iter().filter(|policy| policy.by_host());
         for (policy, host_order) in policies.flat_map(|policy| ORDERS.map(|order| (policy, order))) {
             let before = |jobs: &[GangJob]| {
-                let found = replay(&fleet, jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
+                let result = replay(&fleet, jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
                 let mut begun: Vec<(usize, usize, i64)> =
-                    found.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
+                    result.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
                 begun.sort_unstable();
-                let ends: Vec<i64> = found.ends_ms.iter().take(cut).copied().filter(|end| *end <= from).collect();
+                let ends: Vec<i64> = result.ends_ms.iter().take(cut).copied().filter(|end| *end <= from).collect();
                 (begun, ends)
             };
             prop_assert_eq!(before(&jobs), before(&other), "{:?}", policy);
@@ -413,8 +413,8 @@ proptest! {
         let jobs = drawn(&without, count, seed);
         prop_assert_eq!(&jobs, &drawn(&with, count, seed));
         let came = |fleet: &TypedFleet, policy: AllocationPolicy, host_order: HostOrder| {
-            let found: AllocationReplay = replay(fleet, &jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
-            (found.ends_ms, found.ratios, found.stints, found.restarts)
+            let result: AllocationReplay = replay(fleet, &jobs, policy, &RoundOptions { host_order, ..OPTIONS }).unwrap();
+            (result.ends_ms, result.ratios, result.stints, result.restarts)
         };
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
             prop_assert_eq!(came(&without, policy, HostOrder::Las), came(&with, policy, HostOrder::Las), "{:?}", policy);

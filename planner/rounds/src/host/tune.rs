@@ -16,7 +16,7 @@ use super::{HostFleet, HostUse, Seated};
 use crate::node::{HostNeeds, OpenNode, Parts, nodes, put};
 use crate::room::GangRoom;
 
-/// Where a job lies, and what each of its GPUs has.
+/// Nodes of a job, and the processors and memory of each of its GPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lying {
     /// Nodes and GPUs.
@@ -25,7 +25,7 @@ pub struct Lying {
     pub needs: HostNeeds,
 }
 
-/// What a job may hold for each GPU.
+/// Bounds of what a job may hold for each GPU.
 struct Wish {
     gpus: u32,
     base: HostNeeds,
@@ -43,7 +43,7 @@ struct Round<'a> {
     lying: Vec<Lying>,
 }
 
-/// Where each of the jobs on a type lies, and what it holds.
+/// Places each of the jobs on a type, and tunes what it holds.
 pub fn tuned(fleet: &HostFleet, room: &GangRoom, at: usize, jobs: &[Seated]) -> Vec<Lying> {
     let (share, per_node) = (room.share(at), room.gpus_of_node(at));
     let wish = |job: &Seated| {
@@ -117,10 +117,10 @@ impl Round<'_> {
             let has = |node: &&usize| self.free.get(**node).is_some_and(|node| node.has(wish.gpus, needs));
             order.iter().filter(has).find(|node| self.leaves_room(job, **node, left)).copied()
         };
-        let found = room_for(wish.best).map(|node| (node, wish.best));
-        let found = found.or_else(|| room_for(wish.floor).map(|node| (node, wish.floor)));
+        let result = room_for(wish.best).map(|node| (node, wish.best));
+        let result = result.or_else(|| room_for(wish.floor).map(|node| (node, wish.floor)));
         let any = || order.iter().find(|node| self.leaves_room(job, **node, left)).copied();
-        let Some((node, needs)) = found.or_else(|| any().map(|node| (node, wish.floor))) else { return };
+        let Some((node, needs)) = result.or_else(|| any().map(|node| (node, wish.floor))) else { return };
         self.take_back(node, needs.times(f64::from(wish.gpus)));
         if let Some((free, kept)) = self.free.get_mut(node).zip(self.kept.get_mut(node)) {
             free.take(wish.gpus, needs);

@@ -37,16 +37,16 @@ const HIGHEST: u32 = 64;
 /// A kind of GPU that quotas are given for: a ResourceFlavor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flavor {
-    /// Its name.
+    /// Name of the flavor.
     pub name: String,
     /// The GPU type of its nodes, an index into [`Cluster::gpu_types`](super::Cluster::gpu_types); any if the nodes are not told apart.
     pub gpu_type: Option<u16>,
 }
 
-/// What a node of the tree has of one flavor, thousandths of GPUs.
+/// Quota that a member of the tree has of one flavor, thousandths of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// What is its own.
+    /// Private quota.
     pub nominal: u64,
     /// The most it borrows; as much as there is if `None`.
     pub borrowing_limit: Option<u64>,
@@ -54,7 +54,7 @@ pub struct Quota {
     pub lending_limit: Option<u64>,
 }
 
-/// What happens behind the head of a queue that cannot be admitted.
+/// Treatment of the jobs behind the head of a queue that cannot be admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Queueing {
     /// Later jobs wait: `StrictFIFO`.
@@ -70,9 +70,9 @@ pub enum Within {
     /// None.
     #[default]
     Never,
-    /// Those of lower priority.
+    /// Jobs of lower priority.
     LowerPriority,
-    /// Those as well that have its priority and were submitted later.
+    /// Jobs of lower priority, and jobs of the same priority that were submitted later.
     LowerOrNewerEqual,
 }
 
@@ -82,7 +82,7 @@ pub enum Reclaim {
     /// None.
     #[default]
     Never,
-    /// Those of lower priority.
+    /// Jobs of lower priority.
     LowerPriority,
     /// Any.
     Any,
@@ -91,13 +91,14 @@ pub enum Reclaim {
 /// The rules of one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueRules {
-    /// What happens behind its head.
+    /// Treatment of the jobs behind the head.
     pub strategy: Queueing,
     /// Whom its jobs may stop in the queue itself.
     pub within: Within,
     /// Whom they may stop in its cohort.
     pub reclaim: Reclaim,
-    /// Whether they may stop others while they borrow: only jobs of lower priority than theirs, and of at most this priority if one is given.
+    /// Whether jobs may stop others while they borrow: only jobs of lower priority than theirs, and
+    /// of at most this priority if one is given.
     pub borrow_within: Option<Option<i32>>,
     /// Whether the next flavor is tried before GPUs are borrowed.
     pub next_before_borrowing: bool,
@@ -123,13 +124,13 @@ pub enum FairPreemption {
 /// A queue or a cohort.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
+    /// Name of the queue or cohort.
     pub name: String,
     /// The cohort it belongs to, an index into the members; `None` at the root.
     pub parent: Option<u16>,
-    /// Its quota of each flavor; `None` if it has none of it.
+    /// Quota of each flavor; `None` if there is none of it.
     pub quotas: Vec<Option<Quota>>,
-    /// Its weight when shares are compared, thousandths.
+    /// Weight when shares are compared, thousandths.
     pub weight_milli: u64,
 }
 
@@ -149,7 +150,7 @@ pub struct Cohorts {
     potential: Vec<u64>,
 }
 
-/// What is used, by member and flavor, thousandths of GPUs.
+/// Use by member and flavor, thousandths of GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage(Vec<u64>);
 
@@ -325,7 +326,7 @@ impl Cohorts {
         self.children[usize::from(cohort)].iter().copied()
     }
 
-    /// What a queue's own quota of a flavor is.
+    /// Returns the private quota of a queue of a flavor.
     pub fn nominal(&self, queue: u16, flavor: u16) -> u64 {
         self.quota(queue, flavor).nominal
     }
@@ -335,7 +336,7 @@ impl Cohorts {
         self.quota(queue, flavor).borrowing_limit
     }
 
-    /// What a member could use if nothing were used.
+    /// Returns the most that a member could use of a flavor if nothing were used.
     pub fn potential(&self, member: u16, flavor: u16) -> u64 {
         self.potential[self.at(member, flavor)]
     }
@@ -345,7 +346,7 @@ impl Cohorts {
         Usage(vec![0; self.members.len() * self.flavors.len()])
     }
 
-    /// What a member uses of a flavor.
+    /// Returns the use of a flavor by a member.
     pub fn used(&self, usage: &Usage, member: u16, flavor: u16) -> u64 {
         usage.0[self.at(member, flavor)]
     }
@@ -356,13 +357,14 @@ impl Cohorts {
         (usage.0[at] + more).saturating_sub(self.subtree[at])
     }
 
-    /// What a member keeps to itself and does not use.
+    /// Returns the amount that a member does not lend and does not use.
     pub fn own_rest(&self, usage: &Usage, member: u16, flavor: u16) -> u64 {
         let at = self.at(member, flavor);
         self.local[at].saturating_sub(usage.0[at])
     }
 
-    /// What more a member may use of a flavor; below 0 if it uses more than it may. O(depth).
+    /// Returns the amount that a member may use beyond its use of a flavor; below 0 if it uses more
+    /// than it may. O(depth).
     pub fn available(&self, usage: &Usage, member: u16, flavor: u16) -> i128 {
         let at = self.at(member, flavor);
         let (all, local, used) = (i128::from(self.subtree[at]), i128::from(self.local[at]), i128::from(usage.0[at]));

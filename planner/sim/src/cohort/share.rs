@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::{Cohorts, Usage};
 
-/// What a member borrows of what its parent could lend, over its weight.
+/// Share of a member: what it borrows over what its parent could lend, and over its weight.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
     borrowed: u128,

@@ -1,4 +1,4 @@
-//! What starts and stops a job, and what that does to nodes, quotas, keys and the schedule.
+//! Starts and stops of jobs, and their effects on nodes, quotas, keys and the schedule.
 //!
 //! Policies ask through [`Run::apply`], which checks: that the GPUs are free and complete, that the quota allows them, that who is preempted
 //! runs. Ends, failures and outlived estimates come from the event loop. O(log n + pieces) each; a failure looks at all running jobs.

@@ -1,4 +1,5 @@
-//! What Kueue's admission keeps in mind: what each queue uses of each flavor, and which jobs were set aside.
+//! State of Kueue's admission: the use of each flavor by each queue, and the jobs that were set
+//! aside.
 //!
 //! In a queue with a half-life of usage it keeps what each user has used there, too: GPU time that decays, as under the order by fair share.
 //!
@@ -25,7 +26,7 @@ pub(crate) struct Admission<'a> {
     /// Jobs that were found inadmissible; they are looked at again once something has been given back.
     aside: Vec<bool>,
     given_back: bool,
-    /// What each user has used in each queue that goes by it.
+    /// Usage of each user in each queue that goes by it.
     spent: BTreeMap<(u16, u32), Spent>,
 }
 
@@ -54,7 +55,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Something was given back, or is another than before: who was set aside is looked at again.
+    /// Marks that something was given back or changed: jobs that were set aside are looked at
+    /// again.
     pub(crate) fn gives_back(&mut self) {
         self.given_back = true;
     }
@@ -83,11 +85,12 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// What the jobs of a queue are ordered by first: what their user has used there; the same for all where the queue does not go by it.
+    /// Returns the first key of the jobs of a queue: their user's usage there; the same for all
+    /// where the queue does not go by it.
     pub(crate) fn usage_key(&self, queue: u16, user: u32, now: i64) -> Key {
         let rules = self.cohorts.rules().get(usize::from(queue));
         let Some(half_life_ms) = rules.and_then(|rules| rules.usage_half_life_ms) else { return Key(0) };
-        Key::of(self.spent.get(&(queue, user)).map_or(0.0, |spent| spent.at(now, Some(half_life_ms))))
+        Key::new(self.spent.get(&(queue, user)).map_or(0.0, |spent| spent.at(now, Some(half_life_ms))))
     }
 
     /// A job of `queue` starts with `amount` of its flavor.
@@ -103,7 +106,7 @@ impl<'a> Admission<'a> {
         Ok(())
     }
 
-    /// It stops.
+    /// Gives back what a job held that stops.
     pub(super) fn stop(&mut self, job: u32, (queue, user): (u16, u32), amount: u64, now: i64) {
         if let Some(flavor) = self.flavor_of(job) {
             self.cohorts.remove(&mut self.usage, queue, flavor, amount);
@@ -129,14 +132,14 @@ impl Run<'_> {
         self.workload.user.get(job as usize).copied().unwrap_or(0)
     }
 
-    /// What the jobs of its queue are ordered by first under Kueue's admission.
+    /// Returns the first key of a job in its queue under Kueue's admission.
     pub(crate) fn usage_key(&self, job: u32) -> Key {
         let queue = self.workload.vc.get(job as usize).copied().unwrap_or(0);
         let key = |admission: &Admission<'_>| admission.usage_key(queue, self.user(job), self.now);
         self.admission.as_ref().map_or(Key(0), |admission| key(admission))
     }
 
-    /// What is given back or changed lets jobs that were set aside be looked at again.
+    /// Lets jobs that were set aside be looked at again, once something was given back or changed.
     pub(super) fn admission_gives_back(&mut self) {
         if let Some(admission) = &mut self.admission {
             admission.gives_back();

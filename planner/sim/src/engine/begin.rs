@@ -68,8 +68,8 @@ impl Run<'_> {
             }
             if self.cells.is_none() {
                 self.put(job, start_ms)?;
-            } else if let Some(found) = self.found_in_cells(job) {
-                self.start_in_cells(job, found)?;
+            } else if let Some(result) = self.found_in_cells(job) {
+                self.start_in_cells(job, result)?;
                 self.schedule.first_start_ms[job as usize] = start_ms;
                 self.relaxes(job);
             } else {

@@ -26,7 +26,7 @@ impl Run<'_> {
     pub(crate) fn dismissable(&self, job: u32) -> Vec<u32> {
         let Some(limits) = self.cluster.limits.as_ref().filter(|limits| limits.preempts()) else { return Vec::new() };
         let segments = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
-        let mut found: Vec<(u32, usize, u32)> = segments
+        let mut result: Vec<(u32, usize, u32)> = segments
             .filter_map(|segment| {
                 let qos = limits.may_stop(self.workload, job, segment.job)?;
                 let has_run_ms = self.now - segment.start_ms;
@@ -37,8 +37,8 @@ impl Run<'_> {
                 (!spared).then_some((qos.priority.min(MOST_PRIORITY), nodes, segment.job))
             })
             .collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, _, job)| job).collect()
+        result.sort_unstable();
+        result.into_iter().map(|(_, _, job)| job).collect()
     }
 
     /// Tells a running job to stop; whether it has.

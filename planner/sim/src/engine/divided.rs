@@ -36,7 +36,7 @@ impl<'a> Run<'a> {
         self.divided.as_ref().is_none_or(|queues| queues.allows(leaf, amount, self.priority(job)))
     }
 
-    /// Whether they ever could.
+    /// Whether the queues' bounds let a job start with nothing held.
     pub(super) fn queue_could(&self, job: u32) -> bool {
         let (leaf, amount) = (self.workload.vc[job as usize], self.shape(job).amount());
         self.divided.as_ref().is_none_or(|queues| queues.could_allow(leaf, amount, self.priority(job)))
@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// It stops.
+    /// Gives back what a job held that stops.
     pub(super) fn queue_stop(&mut self, job: u32, amount: u64) {
         self.queue_hold(job, amount, false);
     }
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a job of a line asks for, thousandths.
+    /// Returns the amount that a job of a line asks for, thousandths.
     pub(crate) fn amount_of(&self, line: Line) -> u64 {
         self.workload.shapes.get(usize::from(line.shape)).map_or(0, |shape| shape.amount())
     }

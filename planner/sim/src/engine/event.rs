@@ -1,4 +1,4 @@
-//! What can happen to a pool, in the order in which it does at one instant.
+//! Events of a pool, in their order within an instant.
 
 /// An event; the order of the variants is the order within an instant. Submissions come between [`Event::Quota`] and
 /// [`Event::Relaxed`]; they are already in order and need no heap.
@@ -39,12 +39,12 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// Whether it is a change of what there is to run on.
+    /// Whether the event changes what there is to run on.
     pub(super) fn changes_the_cluster(self) -> bool {
         matches!(self, Self::Repair { .. } | Self::Fail { .. } | Self::Resize { .. } | Self::Quota { .. })
     }
 
-    /// Whether it is about nodes that sleep and wake, and not one that anything else waits for.
+    /// Whether the event is about nodes that sleep and wake, and nothing else waits for it.
     pub(super) fn is_of_power(self) -> bool {
         matches!(
             self,

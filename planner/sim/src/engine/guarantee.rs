@@ -42,7 +42,7 @@ impl Run<'_> {
         borrowers
     }
 
-    /// What each VC is guaranteed now, thousandths of GPUs.
+    /// Returns the guarantee of each VC now, thousandths of GPUs.
     fn guarantees(&self) -> Vec<i128> {
         self.cluster.vcs.iter().map(|vc| i128::from(vc.guarantee_at(self.now))).collect()
     }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::limit::{Ledger, Limits, Refusal};
 use crate::schedule::Schedule;
 
-/// What all pools have in common.
+/// State that all pools share.
 struct Shared<'a> {
     schedule: Schedule,
     past: Vec<Past>,
@@ -105,7 +105,7 @@ pub(super) fn replay<'a>(
     Ok(shared.schedule)
 }
 
-/// What came of a decision.
+/// Result of a decision.
 struct Decided {
     /// Whether a job was stopped.
     stopped: bool,
@@ -169,7 +169,7 @@ impl Run<'_> {
         self.ledger.is_some()
     }
 
-    /// What other pools are to know of an expected end: that it is none any more, and that there is one.
+    /// Updates the expected ends that all pools share: removes one, and adds one.
     pub(super) fn expect_everywhere(&mut self, no_more: Option<(i64, u32)>, now: Option<(i64, u32)>) {
         if self.is_joint() {
             if let Some(expected) = no_more {

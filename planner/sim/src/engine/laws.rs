@@ -1,4 +1,4 @@
-//! What must hold of every replay, on workloads drawn at random.
+//! Laws of every replay, on workloads drawn at random.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -89,7 +89,7 @@ proptest! {
         prop_assert_eq!(run, schedule.segments.len());
     }
 
-    /// What happens after a moment changes nothing before it: later jobs may be anything.
+    /// Events after a moment change nothing before it: later jobs may be anything.
     #[test]
     fn no_start_depends_on_what_comes_after((workload, nodes) in cases(), policy in policies(), cut in 0usize..40, factor in 0i64..4) {
         let cut = cut.min(workload.len() - 1);

@@ -76,10 +76,12 @@ pub fn simulate(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Resu
     replay(workload, cluster, policy, None)
 }
 
-/// As [`simulate`], on nodes that sleep and wake as `supervisor` has it; see [`super`], section *Power*.
+/// Replays jobs like [`simulate`], on nodes that sleep and wake as `supervisor` has it; see
+/// [`super`], section *Power*.
 ///
 /// # Errors
-/// As [`simulate`]; if the rules of power are not valid, or the policy is a compatible one.
+/// Errors of [`simulate`], and if the rules of power are not valid, or the policy is a compatible
+/// one.
 pub fn simulate_powered(
     workload: &Workload,
     cluster: &Cluster,
@@ -152,7 +154,7 @@ fn replay(
     Ok(schedule)
 }
 
-/// What is replayed, and how.
+/// Inputs of a replay.
 #[derive(Debug, Clone, Copy)]
 struct Setting<'a> {
     workload: &'a Workload,
@@ -161,7 +163,7 @@ struct Setting<'a> {
     ranking: Option<&'a Ranking>,
 }
 
-/// What a policy may ask for.
+/// Action of a policy.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Action<'p> {
     /// A waiting job is to start on these GPUs.
@@ -170,20 +172,20 @@ pub(super) enum Action<'p> {
     Preempt { job: u32 },
 }
 
-/// What is known of a job that may run more than once; kept only where policies look at it.
+/// Past of a job that may run more than once; kept only where policies look at it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past {
     done_ms: i64,
-    /// What a checkpoint has saved of it.
+    /// Progress that a checkpoint has saved, milliseconds.
     saved_ms: i64,
     owed_ms: i64,
     attained: u64,
 }
 
-/// What EASY keeps for the head of the queue; see the module `scan::easy`.
+/// Reservation of EASY for the head of the queue; see the module `scan::easy`.
 pub(super) struct Reservation {
     pub(super) head: u32,
-    /// When it can start; `None` if no expected end lets it.
+    /// Time at which the head can start; `None` if no expected end lets it.
     pub(super) at_ms: Option<i64>,
     /// The nodes then.
     pub(super) nodes: Nodes,
@@ -238,7 +240,7 @@ pub(super) struct Run<'a> {
     pub(super) admission: Option<Box<Admission<'a>>>,
     /// Queues that divide the cluster, under the scans `kai` and `volcano`.
     pub(super) divided: Option<Divided<'a>>,
-    /// What is at work under limits by QOS and account; lent from pool to pool.
+    /// Use under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
     pub(super) all_expected: BTreeSet<(i64, u32)>,
@@ -255,7 +257,7 @@ pub(super) struct Run<'a> {
     pub(super) promises: Vec<(u32, i64)>,
 }
 
-/// What of the machinery a policy needs.
+/// Parts of the machinery that a policy needs.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)]
 struct Traits {
@@ -289,7 +291,7 @@ impl<'a> Run<'a> {
         let matters =
             |topology: &&Topology| workload.has_requests() || policy.heeds_switches(topology) || policy.heeds_cells();
         let domains = cluster.topology.as_ref().filter(matters);
-        let domains = domains.map(|topology| Arc::new(Domains::of(topology, first, whole.len())));
+        let domains = domains.map(|topology| Arc::new(Domains::new(topology, first, whole.len())));
         let whole = whole.within(domains);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
         let backfill = policy.scan.backfills();
@@ -362,7 +364,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Lets everything happen.
+    /// Replays all events.
     fn replay(&mut self) -> Result<()> {
         while let Some(now) = self.next_instant() {
             self.power_advance(now);
@@ -387,7 +389,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// When something happens next.
+    /// Returns when something happens next.
     fn next_instant(&self) -> Option<i64> {
         let arrival = self.jobs.get(self.arrived).map(|job| self.workload.submit_ms[*job as usize].max(0));
         let event = self.events.peek().map(|Reverse((at, _))| *at);
@@ -399,12 +401,12 @@ impl<'a> Run<'a> {
         self.next_decision.is_some_and(|at| at <= self.now)
     }
 
-    /// Whether anything runs or is to come: otherwise, who still waits would wait for ever.
+    /// Whether anything runs or is to come; if not, jobs that still wait would wait for ever.
     pub(super) fn has_more(&self) -> bool {
         self.to_come > 0 || self.arrived < self.jobs.len()
     }
 
-    /// Lets the events of an instant happen; whether there were any.
+    /// Handles the events of an instant; returns whether there were any.
     fn happen(&mut self, now: i64) -> bool {
         let workload = self.workload;
         self.now = now;
@@ -436,7 +438,8 @@ impl<'a> Run<'a> {
         happened
     }
 
-    /// Lets the next events of now happen as long as they are of a kind; whether there were any, and any but those of power.
+    /// Handles the next events of now as long as they are of a kind; returns whether there were
+    /// any, and any but those of power.
     fn happen_while(&mut self, of_kind: impl Fn(Event) -> bool) -> (bool, bool) {
         let (mut happened, mut progressed) = (false, false);
         while let Some(Reverse((at, event))) = self.events.peek().copied() {
@@ -478,8 +481,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Another decision is due although nothing may happen until then: after a preemption, and on the second tick of the
-    /// compatible QSSF.
+    /// Makes another decision due although nothing may happen until then: after a preemption, and
+    /// on the second tick of the compatible QSSF.
     pub(super) fn due_next(&mut self) {
         if self.policy.interval_ms.is_none() {
             self.due(self.now + SECOND_MS);
@@ -496,7 +499,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets one event happen; `false` if it is about something that is no longer so.
+    /// Handles one event; returns `false` if it is about something that is no longer so.
     fn handle(&mut self, event: Event) -> bool {
         if event.is_of_power() {
             return self.power_event(event);
@@ -603,7 +606,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a job asks for.
+    /// Returns the shape of a job.
     pub(super) fn shape(&self, job: u32) -> Shape {
         let at = self.workload.shape.get(job as usize).copied().unwrap_or(0);
         self.workload.shapes.get(usize::from(at)).copied().unwrap_or_default()
@@ -649,12 +652,12 @@ impl<'a> Run<'a> {
         self.now >= self.useful_ms(segment)
     }
 
-    /// From when on it has.
+    /// Returns the time from which on a segment has progressed.
     pub(super) fn useful_ms(&self, segment: &Segment) -> i64 {
         segment.start_ms + self.past.get(segment.job as usize).map_or(0, |past| past.owed_ms) + 1
     }
 
-    /// Since when a job runs; `None` if it does not.
+    /// Returns the start of a running job; `None` if it does not run.
     fn running_since(&self, job: u32) -> Option<i64> {
         let segment = self.schedule.last_segment[job as usize];
         if self.running.contains(&segment) { Some(self.schedule.segments[segment as usize].start_ms) } else { None }

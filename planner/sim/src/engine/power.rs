@@ -62,7 +62,7 @@ pub(super) struct Power<'a> {
     seen: Series,
     history: usize,
     orders: Vec<PowerOrder>,
-    /// In force, and when it is to be carried out (further).
+    /// Target in force, and when it is to be carried out (further).
     target: Option<u32>,
     carry_ms: Option<i64>,
     minute: i64,
@@ -74,9 +74,9 @@ pub(super) struct Power<'a> {
     asleep: usize,
     /// Whether a node may have been idle for its timeout; then every step looks at all of them.
     overdue: bool,
-    /// A slot begins at this instant.
+    /// Whether a slot begins at this instant.
     slot: bool,
-    /// Something of power happened in this round.
+    /// Whether something of power happened in this round.
     happened: bool,
     /// When a job last came, started or ended, or the cluster changed.
     progress_ms: i64,
@@ -177,7 +177,7 @@ impl<'a> Power<'a> {
         self.changes = if announced { self.changes + 1 } else { self.changes.saturating_sub(1) };
     }
 
-    /// Something of the contract's list happened.
+    /// Notes that something of the contract's list happened.
     pub(super) fn progressed(&mut self, now: i64) {
         self.progress_ms = now;
     }
@@ -285,7 +285,7 @@ impl<'a> Power<'a> {
         self.rests(run, node);
     }
 
-    /// No job touches a node any more.
+    /// Notes that no job touches a node any more.
     fn rests(&mut self, run: &mut Run<'_>, node: u32) {
         let now = run.now;
         let Some(known) = self.nodes.get_mut(node as usize) else { return };
@@ -519,7 +519,8 @@ impl<'a> Power<'a> {
     }
 }
 
-/// Which of `asleep` have to be powered as well so that `ask` fits; they are in `view`. None if it does not fit with all of them.
+/// Returns which of `asleep` have to be powered as well so that `ask` fits; they are in `view`.
+/// None if it does not fit with all of them.
 fn added(run: &Run<'_>, view: &mut Nodes, asleep: &[u32], ask: Ask) -> Vec<u32> {
     for node in asleep {
         view.set_eligible(*node, true);

@@ -144,7 +144,7 @@ pub(crate) struct Ranked {
     classes: Vec<Class>,
     /// The lowest rank that waits in each class.
     heads: Vec<u32>,
-    /// Of each rank, its position among those of its class; only where classes are sets.
+    /// By rank, its position among those of its class; only where classes are sets.
     positions: Vec<u32>,
     waiting: usize,
 }
@@ -158,8 +158,8 @@ pub(super) struct Entry {
 }
 
 impl Ranked {
-    /// No job yet in any of `classes`. For a search beyond heads, `members` are the rank and class
-    /// of every job that may ever wait, by rank.
+    /// Creates a queue without a job in any of `classes`. For a search beyond heads, `members` are
+    /// the rank and class of every job that may ever wait, by rank.
     pub(super) fn new(classes: usize, search: Search, members: &[(u32, u32)]) -> Self {
         let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); classes];
         let mut positions = Vec::new();
@@ -341,21 +341,21 @@ mod tests {
 
     #[test]
     fn the_first_position_is_found_across_words() {
-        let mut found = Positions::new(300_000);
-        assert_eq!(found.first(0), None);
+        let mut result = Positions::new(300_000);
+        assert_eq!(result.first(0), None);
         for at in [3, 64, 4_095, 4_096, 262_144, 299_999] {
-            found.insert(at);
+            result.insert(at);
         }
-        let of = |found: &Positions| [0, 3, 4, 65, 4_096, 4_097, 262_145, 300_000].map(|from| found.first(from));
+        let of = |result: &Positions| [0, 3, 4, 65, 4_096, 4_097, 262_145, 300_000].map(|from| result.first(from));
         let some = [3, 3, 64, 4_095, 4_096, 262_144, 299_999].map(Some);
-        assert_eq!(of(&found)[..7], some);
-        assert_eq!(of(&found)[7], None);
-        found.remove(262_144);
-        found.remove(4_096);
-        assert_eq!([4_096, 64, 65].map(|from| found.first(from)), [Some(299_999), Some(64), Some(4_095)]);
+        assert_eq!(of(&result)[..7], some);
+        assert_eq!(of(&result)[7], None);
+        result.remove(262_144);
+        result.remove(4_096);
+        assert_eq!([4_096, 64, 65].map(|from| result.first(from)), [Some(299_999), Some(64), Some(4_095)]);
     }
 
-    /// Whatever classes are kept in, their heads are those of a plain list.
+    /// Classes of all kinds have the heads of a plain list.
     #[test]
     fn heads_are_those_of_a_list() {
         let mut draw = draws(11);

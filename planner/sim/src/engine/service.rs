@@ -41,7 +41,8 @@ pub(crate) struct Service {
     nodes: Vec<State>,
     groups: Vec<Members>,
     draining: usize,
-    /// Its GPUs, once asked for since a node came or went: schedulers that divide the cluster ask in every decision.
+    /// GPUs in service, once asked for since a node came or went: schedulers that divide the
+    /// cluster ask in every decision.
     gpus: Cell<Option<u64>>,
 }
 
@@ -81,9 +82,9 @@ impl Service {
         let there = |(node, state): (u32, &State)| {
             if state.place != Place::Away && state.failures == 0 { u64::from(nodes.size(node)) } else { 0 }
         };
-        let found = (0u32..).zip(&self.nodes).map(there).sum();
-        self.gpus.set(Some(found));
-        found
+        let result = (0u32..).zip(&self.nodes).map(there).sum();
+        self.gpus.set(Some(result));
+        result
     }
 
     /// A node has failed.
@@ -156,7 +157,7 @@ impl Service {
         }
     }
 
-    /// Whether a node takes jobs follows from its state.
+    /// Updates whether a node takes jobs, by its state.
     fn settle(&mut self, nodes: &mut Nodes, node: u32) {
         self.gpus.set(None);
         let Some(state) = self.nodes.get_mut(node as usize) else { return };

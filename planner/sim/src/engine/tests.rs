@@ -152,8 +152,8 @@ fn an_estimate_that_is_outlived_is_corrected() {
     workload.predicted_s = vec![Some(10.0), Some(10.0), Some(30.0), Some(60.0)];
     let policy = Policy { scan: Scan::Easy, estimate: Estimate::Predicted, ..Policy::default() };
     // At 70 s A is expected to end at 70 s + 15 min, and D may start.
-    let found = starts(&workload, &Cluster::of_vcs(&[("all", 1, 8)]), &policy);
-    assert_eq!(found, [Some(0), Some(130), Some(20), Some(70)]);
+    let result = starts(&workload, &Cluster::of_vcs(&[("all", 1, 8)]), &policy);
+    assert_eq!(result, [Some(0), Some(130), Some(20), Some(70)]);
 }
 
 /// The conservative scan's worked example, with a D of 1 GPU and 30 s that fits beside everything.

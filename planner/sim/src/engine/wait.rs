@@ -17,13 +17,13 @@ use crate::workload::Workload;
 /// A line of a VC.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
-    /// Which of the pool's, empty ones included.
+    /// Class of the line among the pool's, empty ones included.
     pub(crate) class: u32,
-    /// What its jobs ask for, an index into the shapes.
+    /// Shape of the line's jobs, an index into the shapes.
     pub(crate) shape: u16,
-    /// Whether they may spread.
+    /// Whether the jobs may spread.
     pub(crate) relaxed: bool,
-    /// Whether KAI would not stop them.
+    /// Whether KAI would not stop the jobs.
     pub(crate) firm: bool,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Ranking {
     estimate_ms: Vec<i64>,
     /// Classes of each pool.
     classes: Vec<usize>,
-    /// Those of each VC.
+    /// Lines of each VC.
     lines: Vec<Vec<Line>>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Whether a job that waits in no order is such.
+    /// Whether any job that waits in no order is `such`.
     pub(crate) fn any(&self, such: impl Fn(u32) -> bool) -> bool {
         matches!(self, Self::Loose(jobs) if jobs.iter().any(|job| such(*job)))
     }

@@ -1,4 +1,4 @@
-//! What of an amount each of several queues is due: the rule of [`super`], in whole numbers.
+//! Division of an amount between several queues: the rule of [`super`], in whole numbers.
 //!
 //! With weights wᵢ and k in thousandths and usage uᵢ in units of 2⁻³², ΣW times 2³² × 1000 × Pᵢ is the whole number max(0, wᵢ·(1000 + k)·2³² − k·uᵢ·Σw), so that parts are compared and rounded exactly. Remainders are
 //! kept to 2⁻²⁰ of a thousandth of a GPU. O(queues²) at most: in each further round one queue is satisfied. Worked numbers: see [`super`].
@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 /// A GPU, thousandths.
 const GPU: u64 = 1000;
 
-/// What a queue brings to a division.
+/// Claim of a queue in a division.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claim {
-    /// What it deserves; everything if `None`.
+    /// Deserved quota; everything if `None`.
     pub(crate) quota: Option<u64>,
-    /// What it requests, at most its limit.
+    /// Request, at most the limit.
     pub(crate) wanted: u64,
     pub(crate) weight_milli: u64,
     pub(crate) priority: i32,
@@ -27,7 +27,7 @@ pub(crate) struct Claim {
 struct Part<'c> {
     claim: &'c Claim,
     share: u64,
-    /// What its last rounding lost, if it lost anything.
+    /// Remainder that the last rounding lost, if any.
     lost: Option<u128>,
 }
 
@@ -100,11 +100,11 @@ fn rounds(mut left: u64, parts: &mut [Part<'_>], priority: i32, scale: Scale) ->
             let due = of_all / all;
             let rest = of_all - due * all;
             let due = u64::try_from(due).unwrap_or(u64::MAX);
-            let asked = part.claim.wanted - part.share;
-            let give = if asked <= due {
+            let request = part.claim.wanted - part.share;
+            let give = if request <= due {
                 part.lost = None;
-                again |= asked < due || rest > 0;
-                asked
+                again |= request < due || rest > 0;
+                request
             } else {
                 let whole = due / GPU * GPU;
                 if due > whole || rest > 0 {

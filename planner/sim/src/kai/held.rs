@@ -1,16 +1,17 @@
-//! What queues hold as jobs start and stop: of it what cannot be stopped, and what they used. The engine and what is told of a schedule go by it.
+//! Amounts that queues hold as jobs start and stop: in all, by jobs that cannot be stopped, and
+//! used over time. The engine and the metrics of a schedule go by them.
 //!
 //! O(depth of the tree) for a start or an end. Worked number: a queue with a limit of 8 GPUs, below one with a limit of 10 that holds 9, may hold 1 more if it holds 7 or less.
 
 use super::Hierarchy;
 use super::usage::Usage;
 
-/// What queues hold, thousandths of GPUs.
+/// Amounts that queues hold, thousandths of GPUs.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    /// By queue.
+    /// Amounts held by all jobs, by queue.
     pub(crate) all: Vec<u64>,
-    /// Of it, by jobs that cannot be stopped.
+    /// Amounts held by jobs that cannot be stopped, by queue.
     pub(crate) firm: Vec<u64>,
 }
 
@@ -37,7 +38,8 @@ impl Held {
     }
 }
 
-/// Whether a leaf and the queues above it are within their bounds if they hold so much, and so much of it by firm jobs; quotas bind these alone.
+/// Whether a leaf and the queues above it are within their bounds if they hold so much (in all, and
+/// by firm jobs); quotas bind firm jobs alone.
 pub(crate) fn is_within(tree: &Hierarchy, leaf: u16, firm: bool, held: impl Fn(usize) -> (u64, u64)) -> bool {
     tree.path(leaf).map(usize::from).all(|at| {
         let (queue, (all, of_firm)) = (&tree.queues()[at], held(at));
@@ -50,7 +52,7 @@ pub(crate) fn is_within(tree: &Hierarchy, leaf: u16, firm: bool, held: impl Fn(u
 pub struct KaiState<'a> {
     pub(crate) tree: &'a Hierarchy,
     pub(crate) held: Held,
-    /// What the waiting jobs of each leaf ask for, thousandths.
+    /// Amount that the waiting jobs of each leaf ask for, thousandths.
     pub(crate) waiting: Vec<u64>,
     pub(crate) usage: Option<Usage>,
 }
@@ -76,7 +78,7 @@ impl<'a> KaiState<'a> {
         }
     }
 
-    /// So many thousandths of GPUs are in service from `now`.
+    /// Sets the thousandths of GPUs in service from `now`.
     pub(crate) fn serve(&mut self, now: i64, milli: u64) {
         if let Some(usage) = &mut self.usage {
             usage.serve(now, milli);

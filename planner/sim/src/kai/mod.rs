@@ -42,19 +42,19 @@ const MOST_LEVELS: usize = 8;
 /// A queue: a leaf, which is a VC, or one above others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KaiQueue {
-    /// Its name.
+    /// Name of the queue.
     pub name: String,
     /// The queue above it, an index into the queues; `None` at the top.
     pub parent: Option<u16>,
-    /// What it deserves, thousandths of GPUs; everything if `None`.
+    /// Deserved quota, thousandths of GPUs; everything if `None`.
     pub quota: Option<u64>,
     /// The most it may hold, thousandths of GPUs; no limit if `None`.
     pub limit: Option<u64>,
-    /// Its weight when what is beyond the quotas is divided, thousandths.
+    /// Weight when GPUs beyond the quotas are divided, thousandths.
     pub weight_milli: u64,
-    /// Its priority, highest first.
+    /// Priority, highest first.
     pub priority: i32,
-    /// Its place in the order of creation.
+    /// Place in the order of creation.
     pub created: u32,
     /// How long its jobs run before jobs of other queues may stop them, milliseconds; as the queue above says if `None`.
     pub reclaim_min_ms: Option<i64>,
@@ -79,7 +79,7 @@ impl Default for KaiQueue {
     }
 }
 
-/// What holds for all queues.
+/// Rules of all queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KaiRules {
     /// The weight of usage in the past, thousandths.
@@ -90,7 +90,8 @@ pub struct KaiRules {
     pub saturation_milli: u64,
     /// How long jobs run before jobs of other queues may stop them where no queue says so, milliseconds.
     pub reclaim_min_ms: i64,
-    /// The same for jobs of the queue itself.
+    /// How long jobs run before jobs of the same queue may stop them where no queue says so,
+    /// milliseconds.
     pub preempt_min_ms: i64,
 }
 
@@ -154,7 +155,7 @@ impl Hierarchy {
         self.forest.leaves()
     }
 
-    /// What holds for all.
+    /// Returns the rules of all queues.
     pub fn rules(&self) -> &KaiRules {
         &self.rules
     }
@@ -190,7 +191,7 @@ impl Hierarchy {
         self.path(queue).find_map(says).unwrap_or(all)
     }
 
-    /// What each queue requests if its leaves request so much. O(leaves × depth).
+    /// Returns the request of each queue if its leaves request so much. O(leaves × depth).
     pub fn requests(&self, of_leaves: &[u64]) -> Vec<u64> {
         self.forest.sums(of_leaves)
     }
@@ -224,7 +225,8 @@ impl Hierarchy {
         shares
     }
 
-    /// What a queue may hold before it is over its share: its fair share or its quota, whichever is more, at most its limit; everything if `None`.
+    /// Returns the amount that a queue may hold before it is over its share: its fair share or its
+    /// quota, whichever is more, at most its limit; everything if `None`.
     pub fn allocatable(&self, queue: u16, fair: u64) -> Option<u64> {
         let of = &self.queues[usize::from(queue)];
         match of.quota {

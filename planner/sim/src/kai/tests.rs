@@ -156,7 +156,8 @@ fn a_tree_that_is_none_is_refused() {
 fn usage_is_a_part_of_what_was_in_service() {
     let hour = 3_600_000;
     let rule = UsageRule { window: UsageWindow::Sliding { size_ms: 10 * hour }, ..UsageRule::WEEK };
-    let close = |found: u64, ratio: f64| assert!((found as f64 / ONE as f64 - ratio).abs() < 1e-9, "{found} {ratio}");
+    let close =
+        |result: u64, ratio: f64| assert!((result as f64 / ONE as f64 - ratio).abs() < 1e-9, "{result} {ratio}");
     let mut usage = Usage::new(rule, 2);
     usage.serve(0, 10_000);
     usage.hold(0, 5 * hour, 8000);
@@ -180,7 +181,8 @@ fn usage_is_a_part_of_what_was_in_service() {
 #[test]
 fn usage_decays_and_windows_tumble() {
     let minute = 60_000;
-    let close = |found: u64, ratio: f64| assert!((found as f64 / ONE as f64 - ratio).abs() < 1e-9, "{found} {ratio}");
+    let close =
+        |result: u64, ratio: f64| assert!((result as f64 / ONE as f64 - ratio).abs() < 1e-9, "{result} {ratio}");
     let rule = UsageRule {
         window: UsageWindow::Sliding { size_ms: 100 * minute },
         half_life_ms: Some(10 * minute),

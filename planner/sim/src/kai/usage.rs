@@ -1,4 +1,4 @@
-//! What queues used in a window of time, over what was in service in it.
+//! Usage of queues in a window of time, over what was in service in it.
 //!
 //! With g(s) what a queue holds at s, c(s) what is in service, b the beginning of the window and h the half-life, its usage at t is
 //!
@@ -20,15 +20,15 @@ pub(crate) const ONE: u64 = 1 << 32;
 /// A usage that is beyond all measure.
 const MOST: f64 = 256.0;
 
-/// Which time counts.
+/// Window in which usage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageWindow {
-    /// The last so many milliseconds.
+    /// Window of so many milliseconds up to now.
     Sliding {
         /// Milliseconds.
         size_ms: i64,
     },
-    /// Since the last of the moments that are a whole number of sizes after the start.
+    /// Window from the last of the moments that are a whole number of sizes after the start.
     Tumbling {
         /// The start, milliseconds from the origin of the replay.
         start_ms: i64,
@@ -37,7 +37,7 @@ pub enum UsageWindow {
     },
 }
 
-/// Which usage counts.
+/// Rule of the usage that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageRule {
     /// The window.
@@ -80,7 +80,7 @@ impl UsageRule {
     }
 }
 
-/// Something held, as of now and as of the beginning of the window.
+/// Usage of something held, as of now and as of the beginning of the window.
 #[derive(Debug, Clone, Default)]
 struct Meter {
     now: Spent,
@@ -95,7 +95,7 @@ impl Meter {
         self.changes.push_back((now, by));
     }
 
-    /// What was held in the window, GPU-seconds as they are worth at its end.
+    /// Returns the usage in the window, GPU-seconds as they are worth at its end.
     fn measure(&mut self, begin: i64, end: i64, half_life_ms: Option<i64>) -> f64 {
         while let Some((at, by)) = self.changes.front().copied().filter(|(at, _)| *at <= begin) {
             self.then.change(at, half_life_ms, by);
@@ -113,7 +113,7 @@ pub(crate) struct Usage {
     queues: Vec<Meter>,
     service: Meter,
     in_service: i64,
-    /// When it was last measured, and what was found.
+    /// Time and result of the last measurement.
     fetched_ms: i64,
     found: Vec<u64>,
 }
@@ -148,7 +148,7 @@ impl Usage {
         }
     }
 
-    /// So many thousandths of GPUs are in service from `now`.
+    /// Sets the thousandths of GPUs in service from `now`.
     pub(crate) fn serve(&mut self, now: i64, milli: u64) {
         self.fetch(now);
         let milli = i64::try_from(milli).unwrap_or(i64::MAX);

@@ -14,12 +14,12 @@ use crate::error::{Error, Result};
 /// Most associations.
 const MOST: usize = 1_000_000;
 
-/// What an association is to have.
+/// Shares of an association.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fairshare {
-    /// That of the account above (`Fairshare=parent`).
+    /// The shares of the account above (`Fairshare=parent`).
     Parent,
-    /// So many shares, beside those of its siblings.
+    /// A number of shares, beside those of the siblings.
     Of(u32),
 }
 
@@ -32,7 +32,7 @@ impl Default for Fairshare {
 /// An account, or a user in one. What is `None` is not limited here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Association {
-    /// What it is called in answers: the account, or account/user, or account/user/partition.
+    /// Name in answers: the account, or account/user, or account/user/partition.
     pub name: String,
     /// The one above, which stands before it; `None` for a root.
     pub parent: Option<u32>,
@@ -52,9 +52,9 @@ pub struct Association {
     pub used_milli: Option<u64>,
     /// Time for which all jobs at and below it may have run, each counted alone (`GrpWall`), milliseconds.
     pub used_wall_ms: Option<i64>,
-    /// Whether it is a user's, and not an account.
+    /// Whether the association is a user's, and not an account.
     pub is_user: bool,
-    /// What it is to have beside its siblings (`Fairshare`).
+    /// Shares beside those of the siblings (`Fairshare`).
     pub shares: Fairshare,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Of associations that stand behind the one above them. O(n).
+    /// Builds a tree of associations that stand behind the one above them. O(n).
     pub(super) fn new(associations: Vec<Association>) -> Result<Self> {
         if associations.len() > MOST {
             return Err(Error::Cluster(format!(
@@ -109,7 +109,7 @@ impl Tree {
         &self.associations
     }
 
-    /// What an association has from the nearest that sets it.
+    /// Returns the limits that an association has from the nearest that sets them.
     pub(super) fn inherited(&self, at: Option<u32>) -> Inherited {
         at.and_then(|at| self.inherited.get(at as usize)).copied().unwrap_or_default()
     }
@@ -145,7 +145,7 @@ impl Remaining {
         self.weighted += i128::from(milli) * i128::from(end_ms);
     }
 
-    /// It runs no more. O(log n).
+    /// Removes a job that runs no more. O(log n).
     pub(super) fn stop(&mut self, job: u32, end_ms: i64) {
         if let Some(milli) = self.ends.remove(&(end_ms, job)) {
             self.milli -= i128::from(milli);
@@ -188,9 +188,9 @@ mod tests {
             of(Some(1), None, Some(1_000)),
         ])
         .unwrap();
-        let found = |at| (tree.inherited(Some(at)).jobs, tree.inherited(Some(at)).job_milli);
-        assert_eq!(found(2), (Some((1, 2)), Some((0, 8_000))));
-        assert_eq!(found(3), (Some((1, 2)), Some((3, 1_000))));
+        let result = |at| (tree.inherited(Some(at)).jobs, tree.inherited(Some(at)).job_milli);
+        assert_eq!(result(2), (Some((1, 2)), Some((0, 8_000))));
+        assert_eq!(result(3), (Some((1, 2)), Some((3, 1_000))));
         assert_eq!(tree.path(Some(3)).map(|(at, _)| at).collect::<Vec<_>>(), [3, 1, 0]);
         assert_eq!(tree.path(None).count() + tree.path(Some(9)).count(), 0);
         assert!(Tree::new(vec![of(Some(1), None, None), of(None, None, None)]).is_err());

@@ -1,10 +1,10 @@
-//! Which limit a job is over, and what `squeue` calls that.
+//! Kinds of limits, and their names in `squeue`.
 //!
 //! Worked example: jobs that compete for GPUs wait for `GrpTRESMins` of an account with the reason AssocGrpGRESMinutes, jobs that compete for processors with AssocGrpCPUMinutesLimit.
 
 use tracecast_analytics::schema::Resource;
 
-/// Which limit.
+/// Kind of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `MaxWall` of a QOS.
@@ -96,7 +96,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is a limit of an association.
+    /// Whether this is a limit of an association.
     pub(super) fn is_of_account(self) -> bool {
         matches!(
             self,
@@ -111,7 +111,7 @@ impl Kind {
         )
     }
 
-    /// Whether it is a limit of what was used in all.
+    /// Whether this is a limit of what was used in all.
     pub(super) fn is_of_usage(self) -> bool {
         matches!(self, Self::UsedGpus | Self::UsedWall | Self::AccountUsedGpus | Self::AccountUsedWall)
     }
@@ -120,8 +120,9 @@ impl Kind {
 /// The limit that keeps a job from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
-    /// Whose: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs; of an association into the associations.
+    /// Owner: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs; of an association
+    /// into the associations.
     pub owner: u32,
-    /// Which.
+    /// Kind of the limit.
     pub kind: Kind,
 }

@@ -1,4 +1,4 @@
-//! What is at work of each QOS, of each user of it, and of each account, kept up as jobs start and stop.
+//! Use by each QOS, by each user of it, and by each account, kept up as jobs start and stop.
 //!
 //! Worked number: a job of 4 GPUs of user ada, QOS `low` and account `nlp` below `dept` counts four times: for low, for ada's part of it, for nlp and for dept (and for ada's own association in nlp).
 
@@ -11,21 +11,21 @@ use crate::spent::Spent;
 use crate::weights::Weights;
 use crate::workload::Workload;
 
-/// What is at work.
+/// GPUs and jobs at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Use {
     pub(super) milli: u64,
     pub(super) jobs: u32,
 }
 
-/// What was used up to a moment: GPU-seconds, and job-seconds.
+/// Usage up to a moment: GPU-seconds, and job-seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Used {
     pub(super) gpu_s: f64,
     pub(super) job_s: f64,
 }
 
-/// What those who count for a limit of usage have used.
+/// Usage of the jobs that count for a limit of usage.
 #[derive(Debug, Clone, Default)]
 struct Budget {
     gpus: Spent,
@@ -45,7 +45,7 @@ impl Budget {
     }
 }
 
-/// What a job would run beside, at a moment; nothing without a ledger.
+/// Use and usage beside which a job would run, at a moment; nothing without a ledger.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Beside<'l> {
     ledger: Option<&'l Ledger<'l>>,
@@ -57,52 +57,53 @@ impl<'l> Beside<'l> {
         self.ledger.and_then(of).copied().unwrap_or_default()
     }
 
-    /// Of a QOS.
+    /// Use by a QOS.
     pub(super) fn group(self, at: u32) -> Use {
         self.found(|ledger| ledger.group.get(at as usize))
     }
 
-    /// Of a user of a QOS.
+    /// Use by a user of a QOS.
     pub(super) fn user(self, at: u32, user: usize) -> Use {
         self.found(|ledger| ledger.user.get(at as usize)?.get(user))
     }
 
-    /// Of an account, of a QOS; jobs without an account are together.
+    /// Use by an account, of a QOS; jobs without an account are together.
     pub(super) fn of_account(self, at: u32, account: Option<u32>) -> Use {
         self.found(|ledger| ledger.by_account.get(at as usize)?.get(&account))
     }
 
-    /// What jobs of a QOS have used.
+    /// Usage of the jobs of a QOS.
     pub(super) fn group_used(self, at: u32) -> Used {
         let used = self.ledger.and_then(|ledger| ledger.group_used.get(at as usize)?.as_ref());
         used.map_or(Used::default(), |used| used.at(self.now_ms))
     }
 
-    /// The same of jobs at and below an association.
+    /// Usage of the jobs at and below an association.
     pub(super) fn account_used(self, at: u32) -> Used {
         let used = self.ledger.and_then(|ledger| ledger.account_used.get(at as usize)?.as_ref());
         used.map_or(Used::default(), |used| used.at(self.now_ms))
     }
 
-    /// At and below an association.
+    /// Use by jobs at and below an association.
     pub(super) fn account(self, at: u32) -> Use {
         self.found(|ledger| ledger.account.get(at as usize))
     }
 
-    /// What jobs of a QOS may still take, thousandths of a GPU × milliseconds.
+    /// GPU time that jobs of a QOS may still take, thousandths of a GPU × milliseconds.
     pub(super) fn group_time(self, at: u32) -> i128 {
         let left = self.ledger.and_then(|ledger| ledger.group_time.get(at as usize)?.as_ref());
         left.map_or(0, |left| left.at(self.now_ms))
     }
 
-    /// The same of jobs at and below an association.
+    /// GPU time that jobs at and below an association may still take, thousandths of a GPU ×
+    /// milliseconds.
     pub(super) fn account_time(self, at: u32) -> i128 {
         let left = self.ledger.and_then(|ledger| ledger.account_time.get(at as usize)?.as_ref());
         left.map_or(0, |left| left.at(self.now_ms))
     }
 }
 
-/// What is at work of each QOS, of each user of it, and of each account.
+/// Use by each QOS, by each user of it, and by each account.
 #[derive(Debug, Clone)]
 pub struct Ledger<'a> {
     limits: &'a Limits,
@@ -151,7 +152,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The same with the shares of the accounts, if there are any and they count with these weights.
+    /// Adds the shares of the accounts, if there are any and they count with these weights.
     pub(crate) fn ranking(self, weights: Option<&Weights>) -> Self {
         let limits = self.limits;
         let weights = weights.filter(|weights| weights.fair_share != 0.0);
@@ -240,7 +241,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// From now on a job is charged, or no more.
+    /// Begins to charge a job, or ends it.
     fn charge(&mut self, workload: &Workload, job: u32, asking: Asking, now_ms: i64, sign: i64) {
         let limits = self.limits;
         let milli = sign * i64::try_from(asking.amount).unwrap_or(i64::MAX);

@@ -87,26 +87,26 @@ use crate::error::{Error, Result};
 /// Most QOSs.
 const MOST_QOS: usize = 10_000;
 
-/// What becomes of a job that is stopped for one of another QOS.
+/// Fate of a job that is stopped for one of another QOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stopped {
-    /// It never is.
+    /// Not stopped.
     #[default]
     Never,
-    /// It waits again, having lost what it did since its last checkpoint (`PreemptMode=REQUEUE`).
+    /// Requeued, with the progress since the last checkpoint lost (`PreemptMode=REQUEUE`).
     Requeued,
-    /// It is over (`PreemptMode=CANCEL`).
+    /// Ended (`PreemptMode=CANCEL`).
     Cancelled,
 }
 
 /// A quality of service: limits of the jobs that have it. What is `None` is not limited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Qos {
-    /// Its name.
+    /// Name of the QOS.
     pub name: String,
     /// GPUs of all its jobs at work, thousandths (`GrpTRES`).
     pub group_milli: Option<u64>,
-    /// All its jobs at work (`GrpJobs`).
+    /// Jobs at work (`GrpJobs`).
     pub group_jobs: Option<u32>,
     /// GPU time that its jobs may have used in all (`GrpTRESMins`), thousandths of a GPU-minute.
     pub used_milli: Option<u64>,
@@ -116,11 +116,11 @@ pub struct Qos {
     pub keeps_usage: bool,
     /// GPUs of its jobs of one account (`MaxTRESPA`), thousandths.
     pub account_milli: Option<u64>,
-    /// Its jobs of one account (`MaxJobsPA`).
+    /// Jobs at work of one account (`MaxJobsPA`).
     pub account_jobs: Option<u32>,
     /// GPUs of its jobs of one user (`MaxTRESPU`), thousandths.
     pub user_milli: Option<u64>,
-    /// Its jobs of one user (`MaxJobsPU`).
+    /// Jobs at work of one user (`MaxJobsPU`).
     pub user_jobs: Option<u32>,
     /// GPU time that its running jobs may still take by their time limits (`GrpTRESRunMins`), thousandths of a GPU-minute.
     pub group_time_milli: Option<u64>,
@@ -128,17 +128,17 @@ pub struct Qos {
     pub job_milli: Option<u64>,
     /// Time limit of one job (`MaxWall`), milliseconds.
     pub wall_ms: Option<i64>,
-    /// Whether what could never start is rejected (`DenyOnLimit`), and not held.
+    /// Whether a job that could never start is rejected (`DenyOnLimit`), and not held.
     pub deny: bool,
-    /// Whether its limits come before those of the partition QOS (`OverPartQOS`).
+    /// Whether the limits come before those of the partition QOS (`OverPartQOS`).
     pub over_partition: bool,
-    /// Whether its jobs may have longer time limits than the partition's own (`PartitionTimeLimit`).
+    /// Whether jobs may have longer time limits than the partition's (`PartitionTimeLimit`).
     pub over_partition_time: bool,
-    /// Its share in the multifactor order (`Priority`).
+    /// Priority in the multifactor order (`Priority`).
     pub priority: u32,
     /// QOSs whose jobs its jobs stop (`Preempt`), indices.
     pub preempts: Vec<u16>,
-    /// What becomes of its own jobs when they are stopped.
+    /// Fate of the QOS's jobs when they are stopped.
     pub stopped: Stopped,
     /// How long such a job runs on before it stops (`GraceTime`), milliseconds.
     pub grace_ms: i64,
@@ -146,14 +146,14 @@ pub struct Qos {
     pub exempt_ms: i64,
 }
 
-/// What limits the jobs of a VC.
+/// Limits of the jobs of a VC.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Partition {
-    /// Its QOS, an index into the QOSs.
+    /// QOS of the partition, an index into the QOSs.
     pub qos: Option<u16>,
     /// Longest time limit (`MaxTime`), milliseconds.
     pub wall_ms: Option<i64>,
-    /// Whether jobs over that are rejected (`EnforcePartLimits`).
+    /// Whether jobs over that time limit are rejected (`EnforcePartLimits`).
     pub deny: bool,
 }
 
@@ -163,7 +163,7 @@ pub struct Limits {
     qos: Vec<Qos>,
     accounts: Tree,
     accounting: Accounting,
-    /// Where shares of accounts count in the order.
+    /// Family of accounts, where their shares count in the order.
     family: Option<Family>,
     partitions: Vec<Partition>,
     /// By VC, and QOS of the job: none, then each.
@@ -175,7 +175,7 @@ pub struct Limits {
     requeue_ms: i64,
 }
 
-/// What a job is to limits.
+/// Properties of a job that limits look at.
 #[derive(Debug, Clone, Copy)]
 struct Asking {
     rules: usize,
@@ -202,7 +202,7 @@ impl Limits {
         let mut rules = Vec::with_capacity(partitions.len() * (qos.len() + 1));
         for (vc, partition) in (0u16..).zip(&partitions) {
             for own in std::iter::once(None).chain((0u16..).take(qos.len()).map(Some)) {
-                rules.push(Rules::of(&qos, vc, partition, own));
+                rules.push(Rules::new(&qos, vc, partition, own));
             }
         }
         if let Some(name) = preempts_itself(&qos) {
@@ -214,7 +214,7 @@ impl Limits {
         Ok(Self { qos, partitions, rules, preempts, ..Self::default() })
     }
 
-    /// The same with these accounts and the users in them, each behind the one above it.
+    /// Adds these accounts and the users in them, each behind the one above it.
     ///
     /// # Errors
     /// If one stands before the one above it, or there are too many.
@@ -222,7 +222,8 @@ impl Limits {
         Ok(Self { accounts: Tree::new(associations)?, ..self })
     }
 
-    /// The same where usage is accounted so: what limits of usage see of it, and, if there are accounts, the fair share of the multifactor order.
+    /// Sets how usage is accounted: for limits of usage and, if there are accounts, for the fair
+    /// share of the multifactor order.
     ///
     /// # Errors
     /// If the accounting is not valid, or there are accounts and not one above all others, or someone is below a user.
@@ -232,7 +233,7 @@ impl Limits {
         Ok(Self { accounting, family, ..self })
     }
 
-    /// How usage is accounted.
+    /// Returns how usage is accounted.
     pub fn accounting(&self) -> &Accounting {
         &self.accounting
     }
@@ -262,7 +263,8 @@ impl Limits {
         self.family.is_some()
     }
 
-    /// Where each association stands that has used so much (seconds of charge, by association); empty where shares of accounts do not count. O(associations × log).
+    /// Returns the level of each association that has used so much (seconds of charge, by
+    /// association); empty where shares of accounts do not count. O(associations × log).
     pub fn levels(&self, usage: &[f64]) -> Vec<Level> {
         match &self.family {
             Some(family) if usage.len() == self.accounts.all().len() => family.levels(&self.accounting, usage),
@@ -289,18 +291,19 @@ impl Limits {
         self.accounts.all()
     }
 
-    /// Whether what running jobs may still take is limited, so that a job's time limit counts for more than itself.
+    /// Whether the GPU time that running jobs may still take is limited, so that a job's time limit
+    /// counts for more than itself.
     pub fn limits_time(&self) -> bool {
         self.qos.iter().any(|qos| self.bounds_time(qos.group_time_milli, qos.used_milli))
             || self.accounts.all().iter().any(|of| self.bounds_time(of.group_time_milli, of.used_milli))
     }
 
-    /// Whether such limits bound what running jobs may still take.
+    /// Whether such limits bound the GPU time that running jobs may still take.
     fn bounds_time(&self, group_time: Option<u64>, used: Option<u64>) -> bool {
         group_time.is_some() || (self.accounting.safe && used.is_some())
     }
 
-    /// The same with so long a time from the stop of a job to when it may start again.
+    /// Sets the time from the stop of a job to when it may start again.
     #[must_use]
     pub fn requeued_after(self, requeue_ms: i64) -> Self {
         Self { requeue_ms: requeue_ms.max(0), ..self }
@@ -328,7 +331,7 @@ impl Limits {
         self.qos.get(usize::from(of_running)).filter(|qos| stops && qos.stopped != Stopped::Never)
     }
 
-    /// The same where jobs compete for `resource`: reasons are called after it.
+    /// Sets the resource that jobs compete for, by which reasons are named.
     #[must_use]
     pub fn of(self, resource: Resource) -> Self {
         Self { resource, ..self }
@@ -379,7 +382,7 @@ impl Limits {
         &self.qos
     }
 
-    /// What limits each VC.
+    /// Returns the limits of each VC.
     pub fn partitions(&self) -> &[Partition] {
         &self.partitions
     }

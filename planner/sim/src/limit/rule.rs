@@ -12,7 +12,7 @@ const GPU_MINUTE_S: f64 = 0.06;
 /// By how much of a limit two ways to sum usage may differ: 2⁻³².
 const SLACK: f64 = 1.0 / 4_294_967_296.0;
 
-/// What limits the jobs of one VC and QOS, and whose each limit is.
+/// Limits of the jobs of one VC and QOS, and whose each limit is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Rules {
     wall_ms: Option<(u32, i64)>,
@@ -29,11 +29,11 @@ pub(super) struct Rules {
     account_jobs: Option<(u32, u32)>,
     pub(super) deny: bool,
     pub(super) deny_partition: bool,
-    /// For whose limits such a job counts.
+    /// QOSs for whose limits such a job counts.
     pub(super) counts: Vec<u16>,
 }
 
-/// Whose limit it is, if a job is over it.
+/// Returns the owner of a limit, if a job is over it.
 fn over<T: Copy>(limit: Option<(u32, T)>, is_over: impl Fn(u32, T) -> bool) -> Option<u32> {
     limit.filter(|(at, most)| is_over(*at, *most)).map(|(at, _)| at)
 }
@@ -44,7 +44,7 @@ fn of<T>(at: u32, limit: Option<T>, holds: bool) -> Option<(u32, T)> {
 }
 
 impl Rules {
-    pub(super) fn of(qos: &[Qos], vc: u16, partition: &Partition, own: Option<u16>) -> Self {
+    pub(super) fn new(qos: &[Qos], vc: u16, partition: &Partition, own: Option<u16>) -> Self {
         let over = own.and_then(|at| qos.get(usize::from(at))).is_some_and(|own| own.over_partition);
         let mut counts: Vec<u16> =
             if over { [own, partition.qos] } else { [partition.qos, own] }.into_iter().flatten().collect();
@@ -90,13 +90,13 @@ impl Rules {
         // Thousandths of a GPU × milliseconds.
         let asked_time = asking.limit_ms.map(|limit| i128::from(asking.amount) * i128::from(limit));
         let time = move |left: i128, most: u64| {
-            asked_time.is_some_and(|asked| left + asked > i128::from(most) * i128::from(MINUTE_MS))
+            asked_time.is_some_and(|request| left + request > i128::from(most) * i128::from(MINUTE_MS))
         };
         let safe = limits.accounting.safe;
         let spent = move |used: Used, left: i128, most: u64| {
             let most_s = most as f64 * GPU_MINUTE_S;
             // What the running jobs and this one may take on top, GPU-seconds.
-            let takes = asked_time.filter(|_| safe).map_or(0.0, |asked| (left + asked) as f64 / 1e6);
+            let takes = asked_time.filter(|_| safe).map_or(0.0, |request| (left + request) as f64 / 1e6);
             used.gpu_s >= most_s * (1.0 - SLACK) || (takes > 0.0 && used.gpu_s + takes > most_s * (1.0 + SLACK))
         };
         let ran = |used: Used, most: i64| used.job_s >= most as f64 / 1000.0 * (1.0 - SLACK);

@@ -11,7 +11,8 @@
 //! root down, siblings are visited in order of LF, the greatest first, of equals users before accounts, then in the order of the list; at an account all below it are visited before its next sibling. n is the number of users in the tree. Each
 //! user takes *rank*, and its factor is rank/n. Rank begins at n; at each user that is not *tied* it becomes n less the users visited before. Who has the LF of the sibling visited just before is tied, and so is the first of the
 //! children of an account that is. (Slurm's page on fair tree says that the children of tied accounts are ranked as one list. Slurm does otherwise, to our knowledge in all versions, and 22.05 in the lab: the next account's
-//! first user has the rank of the last user before it.) LF are compared as [`Key::of`] does; Slurm compares them to the last bit, so that whether two that are used alike are tied is chance there.
+//! first user has the rank of the last user before it.) LF are compared as [`Key::new`] does; Slurm
+//! compares them to the last bit, so that whether two that are used alike are tied is chance there.
 //!
 //! **Classic** ([`Algorithm::Classic`], `PriorityFlags=NO_FAIR_TREE`): s is the product of S from the association up to the root; u = usage over that of the root (0 if that is 0). The effective usage E is u where the level above is the root, and
 //! otherwise u + (E′ − u)·S, E′ that of the level above, or E′ where the siblings have no shares. The factor is 2^(−E/(s·[`Accounting::dampening`])), 0 if s is 0; of a user with `Fairshare::Parent` it is that of the level above (of the root, E and s are 1).
@@ -115,7 +116,7 @@ impl Accounting {
     }
 }
 
-/// Where an association stands at a moment, as `sshare -l` shows it.
+/// Level and factor of an association at a moment, as `sshare -l` shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Level {
     /// S under fair tree, s under classic; `None` where the shares are the account's.
@@ -128,7 +129,7 @@ pub struct Level {
     pub factor: Option<f64>,
 }
 
-/// Who is whose sibling.
+/// Siblings among the associations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Family {
     root: usize,
@@ -143,7 +144,7 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// Of a tree with one root. O(n × depth).
+    /// Builds the family of a tree with one root. O(n × depth).
     ///
     /// # Errors
     /// If there is not exactly one, or someone is below a user.
@@ -184,7 +185,7 @@ impl Family {
         Ok(Self { root, above, children, shares, is_user, users })
     }
 
-    /// Where everyone stands who has used so much, by association.
+    /// Returns the level of each association, by its usage.
     pub(crate) fn levels(&self, accounting: &Accounting, usage: &[f64]) -> Vec<Level> {
         match accounting.algorithm {
             Algorithm::Tree => self.tree(usage),
@@ -206,7 +207,7 @@ impl Family {
         };
         let mut levels: Vec<Level> = (0..self.above.len()).map(level).collect();
         let visited = |levels: &[Level], at: usize, tied: bool| {
-            let key = |at: usize| Key::of(levels[at].level.unwrap_or(0.0));
+            let key = |at: usize| Key::new(levels[at].level.unwrap_or(0.0));
             let mut items: Vec<(Key, usize)> = self.children[at].iter().map(|at| (key(*at), *at)).collect();
             items.sort_by_key(|(key, at)| (std::cmp::Reverse(*key), !self.is_user[*at], *at));
             Visit { items: items.into_iter(), before: None, tied }
@@ -248,7 +249,7 @@ impl Family {
                 continue;
             };
             let parent = levels[above];
-            let mut found = match self.shares[at] {
+            let mut result = match self.shares[at] {
                 None => Level { shares: None, ..parent },
                 _ if above == self.root => Level { effective: used, ..Level::default() },
                 Some(shares) => {
@@ -258,11 +259,11 @@ impl Family {
                 }
             };
             let shares = self.shares[at].map(|shares| shares * parent.shares.unwrap_or(1.0));
-            found.shares = shares.or(parent.shares);
-            let norm = found.shares.unwrap_or(0.0);
-            let factor = if norm > 0.0 { (-found.effective / norm / dampening).exp2() } else { 0.0 };
-            found.factor = self.is_user[at].then_some(factor);
-            levels.push(found);
+            result.shares = shares.or(parent.shares);
+            let norm = result.shares.unwrap_or(0.0);
+            let factor = if norm > 0.0 { (-result.effective / norm / dampening).exp2() } else { 0.0 };
+            result.factor = self.is_user[at].then_some(factor);
+            levels.push(result);
         }
         levels
     }
@@ -296,7 +297,7 @@ impl<'a> Standing<'a> {
     pub(super) fn new(tree: &'a Tree, family: &'a Family, accounting: Accounting, weights: &Weights) -> Self {
         let usage = vec![Spent::default(); tree.all().len()];
         let half_life_ms = accounting.half_life_of(weights);
-        let mut found = Self {
+        let mut result = Self {
             tree,
             family,
             accounting,
@@ -306,8 +307,8 @@ impl<'a> Standing<'a> {
             reckoned_ms: i64::MIN,
             running: BTreeMap::new(),
         };
-        found.reckon(0);
-        found
+        result.reckon(0);
+        result
     }
 
     fn reckon(&mut self, at_ms: i64) {

@@ -1,4 +1,4 @@
-//! What jobs alike have taught about one that waits: the memory of the order `Alike`.
+//! Memory of the order `Alike`: the runs of jobs like one that waits.
 //!
 //! A job is often one of a batch: a sweep, an array, a script started again. How long the first of them ran says more of the others than any model knew when they were submitted, and a scheduler may heed it as long as they wait.
 //! Jobs are **alike** if VC, user (where it is known) and GPUs are the same and they were submitted within half an hour of each other. Once some have ended, the logarithm of the expected run of one that waits is
@@ -18,7 +18,7 @@ use crate::workload::Workload;
 /// How far apart jobs that are alike may be submitted, milliseconds.
 const APART_MS: i64 = 1_800_000;
 
-/// What is known of the jobs of a pool.
+/// Known jobs of a pool.
 #[derive(Debug)]
 pub(super) struct Alike {
     /// The jobs, those of one VC, user and GPUs together, by submission.
@@ -43,7 +43,7 @@ struct Known {
     weight: f64,
     /// Σ w ln r of them.
     sum: f64,
-    /// Whether it runs when the replay begins.
+    /// Whether the job runs when the replay begins.
     warm: bool,
 }
 

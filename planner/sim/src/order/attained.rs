@@ -21,7 +21,7 @@ pub(super) struct Gittins {
 }
 
 impl Gittins {
-    /// From the GPU times of ended jobs, GPU-seconds. O(m log m + grid × m).
+    /// Computes the index from the GPU times of ended jobs, GPU-seconds. O(m log m + grid × m).
     pub(super) fn new(history: &[f64]) -> Self {
         let mut sorted: Vec<f64> = history.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What tenants have had: decayed usage ([`Spent`]), GPU time received, and who is there.
+//! Usage of tenants: decayed usage ([`Spent`]), GPU time received, and who is there.
 //!
 //! O(1) for a change, and O(1) for a tenant and an instant. Worked number: see [`Spent`].
 
@@ -66,14 +66,14 @@ impl Received {
         }
     }
 
-    /// What a tenant has received, thousandths of GPU × ms.
+    /// Returns the GPU time that a tenant has received, thousandths of GPU × ms.
     pub(super) fn held(&self, tenant: usize, now: i64) -> i128 {
         let of = |(received, since, held): &(i128, i64, i64)| received + i128::from(*held) * i128::from(now - since);
         self.by_tenant.get(tenant).map_or(0, of)
     }
 }
 
-/// Which tenants have a job that waits or runs.
+/// Tenants that have a job that waits or runs.
 #[derive(Debug)]
 pub(super) struct Presence {
     jobs: Vec<u32>,
@@ -82,7 +82,7 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// No one is there yet.
+    /// Creates an empty set of tenants.
     pub(super) fn new(tenants: usize) -> Self {
         Self { jobs: vec![0; tenants], tenants: 0, gpus: 1 }
     }
@@ -105,7 +105,7 @@ impl Presence {
         }
     }
 
-    /// So many GPUs are in service.
+    /// Sets the GPUs in service.
     pub(super) fn set_gpus(&mut self, gpus: u64) {
         self.gpus = gpus.max(1);
     }

@@ -1,10 +1,11 @@
-//! Who is served first: the key of a job under each order, lowest first.
+//! Sort keys of jobs under each order, lowest first.
 //!
 //! *n* is the job's GPUs ([`Shape::as_gpus`](super::Shape::as_gpus)), *d* its estimate in seconds, at least 1 s where it divides or its
 //! logarithm is taken (but in `FinishTime`, which says so); *w* the time since its submission in seconds; *t* now. *Attained* is the GPU time a job has held, thousandths of
 //! GPU × milliseconds, all its segments together, to now. A *tenant* is a user, or a VC if
 //! [`Policy::tenants_are_vcs`](super::Policy::tenants_are_vcs); fairness is within a pool. Keys marked *whole* are whole numbers, those
-//! marked *exact* count to the last bit ([`Key::exact`](super::Key::exact)); the others go through [`Key::of`](super::Key::of).
+//! marked *exact* count to the last bit ([`Key::exact`](super::Key::exact)); the others go through
+//! [`Key::new`](super::Key::new).
 //!
 //! | order | key | |
 //! |---|---|---|
@@ -76,7 +77,7 @@ use super::limit::Limits;
 use super::policy::{Estimate, Order, Policy};
 use super::workload::{Shape, Workload};
 
-/// What the engine knows of a job at a moment.
+/// Progress of a job that the engine knows at a moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress {
     /// Useful run done so far, milliseconds.
@@ -94,7 +95,7 @@ const SECOND: f64 = 1000.0;
 /// Thousandths of GPU × milliseconds in a GPU-second.
 const GPU_SECOND: f64 = 1e6;
 
-/// What an order has to remember of a pool.
+/// Memory of an order for a pool.
 #[derive(Debug)]
 enum Memory {
     Nothing,
@@ -118,7 +119,8 @@ pub(crate) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// For `jobs`, in a pool that has `most_gpus` GPUs at most. O(jobs) where the order needs tenants.
+    /// Creates the keys of `jobs`, in a pool that has `most_gpus` GPUs at most. O(jobs) where the
+    /// order needs tenants.
     pub(crate) fn new(workload: &'a Workload, policy: &'a Policy, jobs: &[u32], most_gpus: u64) -> Self {
         let tenants = || {
             let count = if policy.tenants_are_vcs {
@@ -148,7 +150,7 @@ impl<'a> Keys<'a> {
         Self { workload, policy, limits: None, renewed: BTreeMap::new(), most_gpus: most_gpus as f64, memory }
     }
 
-    /// The same with the priorities of QOSs.
+    /// Adds the priorities of QOSs.
     pub(crate) fn with_limits(self, limits: Option<&'a Limits>) -> Self {
         Self { limits, ..self }
     }
@@ -188,11 +190,11 @@ impl<'a> Keys<'a> {
             }
             Order::Aged(tau_ms) => {
                 let work = self.estimate_s(job) * self.shape(job).as_gpus();
-                Key::of(tau_ms as f64 / SECOND * work.ln() + self.submit_ms(job) as f64 / SECOND)
+                Key::new(tau_ms as f64 / SECOND * work.ln() + self.submit_ms(job) as f64 / SECOND)
             }
             Order::F1 => {
                 let submit_s = (self.submit_ms(job) as f64 / SECOND).max(1.0);
-                Key::of(self.estimate_s(job).log10() * self.shape(job).as_gpus() + 870.0 * submit_s.log10())
+                Key::new(self.estimate_s(job).log10() * self.shape(job).as_gpus() + 870.0 * submit_s.log10())
             }
             Order::Score => Key::exact(self.workload.score.get(job as usize).copied().unwrap_or(f64::NAN)),
             _ => Key(0),
@@ -207,17 +209,17 @@ impl<'a> Keys<'a> {
             (Order::Srtf, _) => Key((self.estimate_ms(job).saturating_sub(progress.done_ms) + progress.owed_ms).max(0)),
             (Order::Las, _) => Key(i64::try_from(progress.attained).unwrap_or(i64::MAX)),
             (Order::Tiresias(bounds), _) => Key(queue_of(bounds, progress.attained as f64 / GPU_SECOND)),
-            (Order::Gittins, Memory::Gittins(law)) => Key::of(-law.index(progress.attained as f64 / GPU_SECOND)),
+            (Order::Gittins, Memory::Gittins(law)) => Key::new(-law.index(progress.attained as f64 / GPU_SECOND)),
             (Order::Alike(share), Memory::Alike(alike)) => {
                 let ln_estimate = self.estimate_s(job).ln();
                 let known = self.policy.estimate == Estimate::True;
                 let ln_run = if known { ln_estimate } else { alike.expected(job, ln_estimate) };
                 let ln_work = ln_run + gpus.ln();
                 let ageing_s = share * alike.longest_wait_ms(now) as f64 / SECOND;
-                Key::of(ageing_s * ln_work + self.submit_ms(job) as f64 / SECOND)
+                Key::new(ageing_s * ln_work + self.submit_ms(job) as f64 / SECOND)
             }
-            (Order::Wfp3, _) => Key::of(-(wait_s / self.estimate_s(job)).powi(3) * gpus),
-            (Order::Unicef, _) => Key::of(-wait_s / ((1.0 + gpus).log2() * self.estimate_s(job))),
+            (Order::Wfp3, _) => Key::new(-(wait_s / self.estimate_s(job)).powi(3) * gpus),
+            (Order::Unicef, _) => Key::new(-wait_s / ((1.0 + gpus).log2() * self.estimate_s(job))),
             (Order::Multifactor(weights), memory) => {
                 let since_ms = self.renewed.get(&job).copied().unwrap_or_else(|| self.submit_ms(job));
                 let wait_s = (now - since_ms) as f64 / SECOND;
@@ -235,10 +237,10 @@ impl<'a> Keys<'a> {
                     Some(limits) => weights.qos * limits.priority_share(self.workload, job as usize),
                     None => 0.0,
                 };
-                Key::of(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
+                Key::new(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
             }
             (Order::FairShare(_), Memory::Decayed(usage)) => {
-                Key::of(usage.gpu_s(tenant(self.workload, self.policy, job), now))
+                Key::new(usage.gpu_s(tenant(self.workload, self.policy, job), now))
             }
             (Order::LongTerm, Memory::Received(received)) => {
                 let held = received.held(tenant(self.workload, self.policy, job), now);
@@ -248,7 +250,7 @@ impl<'a> Keys<'a> {
                 let estimate_s = self.estimate_ms(job) as f64 / SECOND;
                 let left_s = (estimate_s - progress.done_ms as f64 / SECOND).max(0.0);
                 let crowding = (gpus * presence.tenants() / presence.gpus()).max(1.0);
-                Key::of(-(wait_s + left_s) / (estimate_s.max(0.001) * crowding))
+                Key::new(-(wait_s + left_s) / (estimate_s.max(0.001) * crowding))
             }
             _ => self.fixed(job),
         }
@@ -306,7 +308,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// So many GPUs are in service from now on.
+    /// Sets the GPUs in service from now on.
     pub(crate) fn in_service(&mut self, gpus: u64) {
         if let Memory::Presence(presence) = &mut self.memory {
             presence.set_gpus(gpus);
@@ -314,7 +316,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Whose a job is.
+/// Returns the tenant of a job.
 fn tenant(workload: &Workload, policy: &Policy, job: u32) -> usize {
     let at = job as usize;
     if policy.tenants_are_vcs {

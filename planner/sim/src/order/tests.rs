@@ -41,16 +41,16 @@ fn keys_worked_out_by_hand() {
     // 296 GPU-seconds: past 100 and 200, not 300.
     assert_eq!(key(Order::Tiresias(vec![100.0, 200.0, 300.0]), 0, 50, &progress), Key(2));
     // Waited 50 s of 100 with 8 GPUs: −0.125 · 8.
-    assert_eq!(key(Order::Wfp3, 0, 50, &new), Key::of(-1.0));
+    assert_eq!(key(Order::Wfp3, 0, 50, &new), Key::new(-1.0));
     // −50 / (log2(9) · 100).
-    assert_eq!(key(Order::Unicef, 0, 50, &new), Key::of(-0.5 / 9f64.log2()));
+    assert_eq!(key(Order::Unicef, 0, 50, &new), Key::new(-0.5 / 9f64.log2()));
     // log10(900) · 1 + 870 · log10(10).
-    assert_eq!(key(Order::F1, 1, 50, &new), Key::of(900f64.log10() + 870.0));
+    assert_eq!(key(Order::F1, 1, 50, &new), Key::new(900f64.log10() + 870.0));
     // Half the maximal age, half the pool.
     let weights = Weights { age: 10.0, max_age_ms: 100_000, size: 4.0, ..Weights::default() };
-    assert_eq!(key(Order::Multifactor(weights), 0, 50, &new), Key::of(-(5.0 + 2.0)));
+    assert_eq!(key(Order::Multifactor(weights), 0, 50, &new), Key::new(-(5.0 + 2.0)));
     let small = Weights { favor_small: true, ..weights };
-    assert_eq!(key(Order::Multifactor(small), 1, 110, &new), Key::of(-(10.0 + 4.0 * 15.0 / 16.0)));
+    assert_eq!(key(Order::Multifactor(small), 1, 110, &new), Key::new(-(10.0 + 4.0 * 15.0 / 16.0)));
 }
 
 /// Two tenants on 16 GPUs: the job of 8 alone would have half of them, so 8·2/16 = 1; (50 + 100)/(100·1).
@@ -62,12 +62,12 @@ fn finish_time_counts_who_is_there() {
     keys.in_service(16);
     keys.submitted(0, 0);
     keys.submitted(1, 0);
-    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::of(-1.5));
+    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::new(-1.5));
     // On 8 GPUs it would have a quarter of what it wants: 8·2/8 = 2.
     keys.in_service(8);
-    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::of(-0.75));
+    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::new(-0.75));
     keys.left(1);
-    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::of(-1.5));
+    assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::new(-1.5));
 }
 
 /// 8 GPUs from 0 to 100 s, 1 GPU from 20 s on; at 120 s the first tenant has 800 GPU-seconds, the second 100.
@@ -145,8 +145,8 @@ fn keys_of_estimates_and_scores() {
     // 3,600 s · ln(3,600 s × 8 GPUs), submitted at its time; half a GPU for 12.346 s counts as more than one second.
     let submit_s = |job: usize| workload.submit_ms[job] as f64 / 1000.0;
     let aged = |job| key(Order::Aged(3_600_000), Estimate::Predicted, job);
-    assert_eq!(aged(0), Key::of(3_600.0 * 28_800f64.ln() + submit_s(0)));
-    assert_eq!(aged(1), Key::of(3_600.0 * 6.173f64.ln() + submit_s(1)));
+    assert_eq!(aged(0), Key::new(3_600.0 * 28_800f64.ln() + submit_s(0)));
+    assert_eq!(aged(1), Key::new(3_600.0 * 6.173f64.ln() + submit_s(1)));
     assert_eq!(key(Order::FewestGpus, Estimate::True, 1), Key(500));
     assert_eq!(key(Order::Score, Estimate::True, 0), Key::exact(0.25));
     assert_eq!(key(Order::Score, Estimate::True, 1), Key(i64::MAX));
@@ -174,16 +174,16 @@ fn usage_that_decays_worked_out_by_hand() {
         keys.at(job, 200_000, &Progress::default())
     };
     let c = 100.0 / LN_2;
-    assert_eq!(at(Order::FairShare(100_000), false, 0), Key::of(2.0 * c));
-    assert_eq!(at(Order::FairShare(100_000), false, 1), Key::of(0.75 * c));
+    assert_eq!(at(Order::FairShare(100_000), false, 0), Key::new(2.0 * c));
+    assert_eq!(at(Order::FairShare(100_000), false, 1), Key::new(0.75 * c));
     // Both are of one VC.
-    assert_eq!(at(Order::FairShare(100_000), true, 0), Key::of(2.75 * c));
-    assert_eq!(at(Order::FairShare(100_000), true, 1), Key::of(2.75 * c));
+    assert_eq!(at(Order::FairShare(100_000), true, 0), Key::new(2.75 * c));
+    assert_eq!(at(Order::FairShare(100_000), true, 1), Key::new(2.75 * c));
     // Each of two tenants has a share of 1/2: 2^(−2/2.75·2) and 2^(−0.75/2.75·2). The one VC has all, of all: 2^−1.
     let weights = Weights { fair_share: 10.0, half_life_ms: 100_000, ..Weights::default() };
-    assert_eq!(at(Order::Multifactor(weights), false, 0), Key::of(-10.0 * (-4.0f64 / 2.75).exp2()));
-    assert_eq!(at(Order::Multifactor(weights), false, 1), Key::of(-10.0 * (-1.5f64 / 2.75).exp2()));
-    assert_eq!(at(Order::Multifactor(weights), true, 1), Key::of(-5.0));
+    assert_eq!(at(Order::Multifactor(weights), false, 0), Key::new(-10.0 * (-4.0f64 / 2.75).exp2()));
+    assert_eq!(at(Order::Multifactor(weights), false, 1), Key::new(-10.0 * (-1.5f64 / 2.75).exp2()));
+    assert_eq!(at(Order::Multifactor(weights), true, 1), Key::new(-5.0));
 }
 
 /// The integral, piece by piece: (from, to, thousandths of a GPU).

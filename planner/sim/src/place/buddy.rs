@@ -27,8 +27,8 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> boo
                 let takes_jobs = within.iter().copied().filter(|node| nodes.is_eligible(*node));
                 let takes_jobs: Vec<u32> = takes_jobs.collect();
                 fill(nodes, shape, pieces, |size, pieces| {
-                    let found = |node: &u32| cell_on(nodes, *node, shape, size, pieces, |node| fullness.home(node));
-                    takes_jobs.iter().filter_map(found).min()
+                    let result = |node: &u32| cell_on(nodes, *node, shape, size, pieces, |node| fullness.home(node));
+                    takes_jobs.iter().filter_map(result).min()
                 })
             };
             if roomy.into_iter().any(fills) {
@@ -66,12 +66,12 @@ fn fill_any(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>, above: impl Fn
                 return best;
             }
             for node in nodes.with_free(free) {
-                let Some(found) = cell_on(nodes, node, shape, size, pieces, &above) else { continue };
-                if best.is_none_or(|known| found < known) {
-                    best = Some(found);
+                let Some(result) = cell_on(nodes, node, shape, size, pieces, &above) else { continue };
+                if best.is_none_or(|known| result < known) {
+                    best = Some(result);
                 }
                 // The lowest node of these that is a home by itself cannot be beaten by later ones.
-                if free == nodes.most() && nodes.is_empty(node) && found.0 == nodes.size(node) {
+                if free == nodes.most() && nodes.is_empty(node) && result.0 == nodes.size(node) {
                     return best;
                 }
             }

@@ -56,7 +56,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(shape: Shape, request: TopologyRequest, largest: u32, lowest: usize) -> Self {
+    fn new(shape: Shape, request: TopologyRequest, largest: u32, lowest: usize) -> Self {
         let (pods, each) = shape.pods(largest);
         let slices = request.slices.filter(|slices| slices.pods > 0 && pods.is_multiple_of(u32::from(slices.pods)));
         Self {
@@ -90,7 +90,7 @@ struct Room {
     slices: u32,
 }
 
-/// What a domain is filled with.
+/// Pods that a domain is filled with.
 #[derive(Debug, Clone, Copy)]
 struct Filled {
     domain: u32,
@@ -224,7 +224,7 @@ impl<'n> Survey<'n> {
 /// Places a job of whole GPUs with a request.
 pub(super) fn place(nodes: &Nodes, shape: Shape, request: TopologyRequest, pieces: &mut Vec<Piece>) -> bool {
     let Some(domains) = nodes.domains() else { return false };
-    let wanted = Wanted::of(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
+    let wanted = Wanted::new(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
     let Some(filled) = Survey::of(nodes, domains, shape, wanted).place() else { return false };
     let mut places: Vec<(u32, u32)> =
         filled.iter().filter_map(|of| Some((*domains.nodes().get(of.domain as usize)?, of.pods))).collect();
@@ -243,7 +243,7 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, request: TopologyRequest, piece
 /// Whether [`place`] would find a place. O(nodes).
 pub(super) fn fits(nodes: &Nodes, shape: Shape, request: TopologyRequest) -> bool {
     let Some(domains) = nodes.domains() else { return false };
-    let wanted = Wanted::of(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
+    let wanted = Wanted::new(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
     let survey = Survey::of(nodes, domains, shape, wanted);
     let room = |level: usize| survey.room.get(level).into_iter().flatten().map(|room| room.slices);
     match wanted.nearness {
@@ -270,7 +270,7 @@ mod tests {
         let topology = Topology::new(vec!["block".to_owned(), "rack".to_owned()], list).unwrap();
         let count = free.len() as u32;
         let pool = Pool { groups: vec![Group::fixed(count, size)] };
-        let mut nodes = Nodes::new(&pool, 0).within(Some(Arc::new(Domains::of(&topology, 0, count))));
+        let mut nodes = Nodes::new(&pool, 0).within(Some(Arc::new(Domains::new(&topology, 0, count))));
         for (node, free) in (0u32..).zip(free) {
             if *free < size {
                 nodes.take(&Piece::whole(node, (1 << (size - free)) - 1)).unwrap();
@@ -293,7 +293,7 @@ mod tests {
         (0..nodes.len()).map(on).collect()
     }
 
-    /// So many pods of one GPU.
+    /// Shape of so many pods of one GPU.
     fn single(pods: u16) -> Shape {
         Shape { nodes: pods, ..Shape::whole(u32::from(pods)) }
     }
@@ -381,7 +381,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(600))]
 
-        /// What is placed is free, complete, and where it was asked for; and where one domain has room, what is preferred lies in one.
+        /// Placed pods are free, complete, and where they were asked for; and where one domain has
+        /// room, a preferred placement lies in one.
         #[test]
         fn what_is_placed_is_free_and_near(
             drawn in prop::collection::vec((0u32..=8, 0u32..3, 0u32..3, any::<bool>()), 1..14),

@@ -76,11 +76,11 @@ pub(crate) struct Placer {
 /// A job that asks for a place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask {
-    /// Its index.
+    /// Index of the job.
     pub(crate) job: u32,
-    /// What it asks for.
+    /// Shape of the job.
     pub(crate) shape: Shape,
-    /// Whether it has waited for its locality timeout.
+    /// Whether the job has waited for its locality timeout.
     pub(crate) relaxed: bool,
 }
 

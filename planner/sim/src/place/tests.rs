@@ -71,7 +71,7 @@ fn one_piece() {
 #[test]
 fn cells_go_on_above_the_node() {
     let topology = Topology::regular(vec!["block".into(), "rack".into()], &[2, 2], 8).unwrap();
-    let domains = Arc::new(Domains::of(&topology, 0, 8));
+    let domains = Arc::new(Domains::new(&topology, 0, 8));
     // Nodes 0 and 1 are a rack of which node 0 is full; 2 and 3 one of which node 2 is; the rest of the second block is free.
     let of = |busy: &[u64]| nodes(busy).within(Some(Arc::clone(&domains)));
     let on = |nodes: &Nodes, gpus: u32| -> Vec<u32> {
@@ -93,7 +93,7 @@ fn cells_go_on_above_the_node() {
     assert_eq!((on(&drained, 1), on(&drained, 16)), (vec![5], vec![2, 3]));
     // A rack of smaller nodes is free and takes no job of a node and a half.
     let pool = Pool { groups: vec![Group::fixed(2, 4), Group::fixed(2, 8)] };
-    let domains = Domains::of(&Topology::regular(vec!["rack".into()], &[2], 4).unwrap(), 0, 4);
+    let domains = Domains::new(&Topology::regular(vec!["rack".into()], &[2], 4).unwrap(), 0, 4);
     let mixed = Nodes::new(&pool, 0).within(Some(Arc::new(domains)));
     assert_eq!((on(&mixed, 12), on(&mixed, 4)), (vec![2, 3], vec![0]));
     // Without domains nodes are filled in order.
@@ -144,7 +144,8 @@ fn parts_go_to_the_tightest_gpu_that_has_room() {
 }
 
 proptest! {
-    /// Whatever is placed is free, complete and on nodes that take jobs; and `fits` says whether anything is.
+    /// Placed pieces are free, complete and on nodes that take jobs; and `fits` says whether there
+    /// are any.
     #[test]
     fn what_is_placed_can_be_taken(
         busy in prop::collection::vec((0u64..256, any::<bool>()), 1..7),
@@ -159,7 +160,7 @@ proptest! {
         let mut nodes = nodes(&busy.iter().map(|(gpus, _)| *gpus).collect::<Vec<_>>());
         if rack > 0 {
             let topology = Topology::regular(vec!["rack".into()], &[rack], nodes.len()).unwrap();
-            let domains = Domains::of(&topology, 0, nodes.len());
+            let domains = Domains::new(&topology, 0, nodes.len());
             nodes = nodes.within(Some(Arc::new(domains)));
         }
         for (node, (_, eligible)) in (0u32..).zip(&busy) {

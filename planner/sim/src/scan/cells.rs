@@ -21,9 +21,9 @@ impl Run<'_> {
         for job in self.in_order() {
             let vc = self.workload.vc[job as usize];
             let is_left = behind.contains(&vc) || beyond.holds(self, job);
-            let found = if is_left { None } else { self.found_in_cells(job) };
-            if let Some(found) = found {
-                stopped |= self.start_in_cells(job, found)?;
+            let result = if is_left { None } else { self.found_in_cells(job) };
+            if let Some(result) = result {
+                stopped |= self.start_in_cells(job, result)?;
                 continue;
             }
             others.push(job);
@@ -49,8 +49,8 @@ impl Run<'_> {
     }
 
     /// Starts a job in cells of its VC, and stops those that are in its way; whether there were any.
-    pub(crate) fn start_in_cells(&mut self, job: u32, found: Vec<PieceInCell>) -> Result<bool> {
-        let in_the_way = self.in_the_way(&found);
+    pub(crate) fn start_in_cells(&mut self, job: u32, result: Vec<PieceInCell>) -> Result<bool> {
+        let in_the_way = self.in_the_way(&result);
         for other in &in_the_way {
             self.apply(Action::Preempt { job: *other })?;
         }
@@ -59,22 +59,22 @@ impl Run<'_> {
             let host = shape.host_of(of.gpus.count_ones());
             Piece { host, ..Piece::whole(self.nodes.number(of.node()), of.gpus) }
         };
-        let pieces: Vec<Piece> = found.iter().map(piece).collect();
+        let pieces: Vec<Piece> = result.iter().map(piece).collect();
         self.apply(Action::Start { job, pieces: &pieces })?;
         if let Some(cells) = &mut self.cells {
-            cells.enter(job, self.workload.vc[job as usize], found);
+            cells.enter(job, self.workload.vc[job as usize], result);
         }
         Ok(!in_the_way.is_empty())
     }
 
     /// Running jobs that have GPUs of these pieces, in order of their start.
-    fn in_the_way(&self, found: &[PieceInCell]) -> Vec<u32> {
-        if found.iter().all(|of| self.nodes.free_bits(of.node()) & of.gpus == of.gpus) {
+    fn in_the_way(&self, result: &[PieceInCell]) -> Vec<u32> {
+        if result.iter().all(|of| self.nodes.free_bits(of.node()) & of.gpus == of.gpus) {
             return Vec::new();
         }
         let has = |piece: &Piece| {
             let node = self.nodes.local(piece.node);
-            found.iter().any(|of| of.node() == node && of.gpus & piece.gpus != 0)
+            result.iter().any(|of| of.node() == node && of.gpus & piece.gpus != 0)
         };
         let running = self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]);
         running.filter(|segment| self.schedule.pieces_of(segment).iter().any(has)).map(|segment| segment.job).collect()

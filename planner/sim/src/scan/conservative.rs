@@ -15,11 +15,11 @@ use crate::schedule::Piece;
 
 /// A running job.
 pub(super) struct Held<'a> {
-    /// When it is expected to end, milliseconds, later than now.
+    /// Expected end, milliseconds, later than now.
     expected_end_ms: i64,
-    /// Where it runs.
+    /// Pieces that the job holds.
     pieces: &'a [Piece],
-    /// Its VC.
+    /// VC of the job.
     vc: u16,
     /// Thousandths of GPUs.
     amount: u64,
@@ -27,9 +27,9 @@ pub(super) struct Held<'a> {
 
 /// A waiting job.
 struct Waiting {
-    /// What it asks for.
+    /// Request of the job.
     ask: Ask,
-    /// Its VC.
+    /// VC of the job.
     vc: u16,
     /// Thousandths of GPUs.
     amount: u64,

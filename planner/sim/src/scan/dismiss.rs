@@ -6,7 +6,7 @@ use super::HeldUp;
 use crate::engine::Run;
 use crate::error::Result;
 
-/// What a walk has found so far.
+/// State of a walk.
 #[derive(Default)]
 pub(crate) struct Walk {
     held_up: HeldUp,

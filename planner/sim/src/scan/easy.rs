@@ -16,10 +16,10 @@ use crate::engine::{Action, Queue, Reservation, Run};
 use crate::error::Result;
 use crate::schedule::Piece;
 
-/// What a walk job by job has found so far.
+/// State of a walk job by job.
 #[derive(Default)]
 pub(crate) struct Walk {
-    /// Whether there is a head.
+    /// Whether the head has a reservation.
     reserved: bool,
     refused: Refused,
 }
@@ -57,22 +57,22 @@ impl Run<'_> {
         if self.reservation.as_ref().is_some_and(|known| known.head == head) {
             return;
         }
-        let mut found = Reservation { head, at_ms: None, nodes: self.nodes.clone(), used: self.used.clone() };
+        let mut result = Reservation { head, at_ms: None, nodes: self.nodes.clone(), used: self.used.clone() };
         let mut ends = self.expected.iter().peekable();
         while let Some((at, segment)) = ends.next() {
             let record = &self.schedule.segments[*segment as usize];
             for piece in self.schedule.pieces_of(record) {
-                found.nodes.give(piece);
+                result.nodes.give(piece);
             }
-            found.used[usize::from(self.workload.vc[record.job as usize])] -= self.shape(record.job).amount();
-            if ends.peek().is_none_or(|(next, _)| next > at) && found.head_fits(self) {
-                found.at_ms = Some(*at);
+            result.used[usize::from(self.workload.vc[record.job as usize])] -= self.shape(record.job).amount();
+            if ends.peek().is_none_or(|(next, _)| next > at) && result.head_fits(self) {
+                result.at_ms = Some(*at);
                 break;
             }
         }
         #[cfg(test)]
-        self.promises.extend(found.at_ms.map(|at| (head, at)));
-        self.reservation = Some(found);
+        self.promises.extend(result.at_ms.map(|at| (head, at)));
+        self.reservation = Some(result);
     }
 
     /// Starts `job` behind the reservation if it fits now and does not delay the head. `Err` says whether it would fit.

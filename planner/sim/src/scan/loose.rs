@@ -12,12 +12,12 @@ use crate::engine::{Action, Run};
 use crate::error::{Error, Result};
 use crate::policy::{Preemption, Scan};
 
-/// What a walk has found so far.
+/// State of a walk.
 #[derive(Default)]
 pub(crate) struct Walk {
     /// Jobs that may be stopped, the first to go first; found when the first job needs them. What started since stands last and is none of them.
     victims: Option<Vec<u32>>,
-    /// What did not fit, even once all victims had stopped; it does not until someone stops.
+    /// Jobs that did not fit, even once all victims had stopped; they do not until someone stops.
     refused: Refused,
     held_up: HeldUp,
     /// Whether one was stopped.

@@ -31,13 +31,13 @@ const MOST_PREEMPTIONS: u32 = 100;
 /// Why a job did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
-    /// Its VC's quota.
+    /// The VC's quota.
     Quota,
     /// No nodes.
     Nodes,
 }
 
-/// What a strict walk holds up behind the jobs that did not start; other scans hold up nothing.
+/// Jobs held up by a strict walk behind those that did not start; other scans hold up nothing.
 #[derive(Debug, Default)]
 struct HeldUp {
     all: bool,
@@ -60,7 +60,7 @@ impl HeldUp {
     }
 }
 
-/// What a walk has found so far, of the jobs that it has looked at.
+/// State of a walk, for the jobs that it has looked at.
 pub(super) enum Walk {
     Loose(loose::Walk),
     Preempting(preempt::Walk),
@@ -235,13 +235,14 @@ impl Run<'_> {
         self.sorted_bands().0
     }
 
-    /// The same, and how many of them, the first, are within the guarantees of their VCs.
+    /// Returns the waiting jobs in order, and how many of them, the first, are within the
+    /// guarantees of their VCs.
     fn sorted_bands(&mut self) -> (Vec<u32>, usize) {
         let order = self.in_order();
         self.banded(order)
     }
 
-    /// The same in the order's order alone.
+    /// Returns the waiting jobs in the order's order alone.
     fn in_order(&mut self) -> Vec<u32> {
         let mut keyed = self.keyed();
         // Submissions are in order of index.

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::key::Key;
 use crate::nodes::Nodes;
 
-/// What a walk has found so far.
+/// State of a walk.
 pub(crate) struct Walk {
     /// Jobs that ran when it began and may be stopped, the last in order first.
     victims: Vec<(Key, u32)>,
@@ -73,7 +73,7 @@ impl Run<'_> {
             self.quota[vc].is_none_or(|quota| used + amount <= quota) && self.placer.fits(nodes, ask)
         };
         let mut taken: Vec<u32> = Vec::new();
-        let mut found = false;
+        let mut result = false;
         for victim in victims {
             let Some(segment) = self.schedule.last_segment(victim as usize) else { continue };
             for piece in self.schedule.pieces_of(segment) {
@@ -84,11 +84,11 @@ impl Run<'_> {
             }
             taken.push(victim);
             if fits(&nodes, used) {
-                found = true;
+                result = true;
                 break;
             }
         }
-        if !found {
+        if !result {
             return Vec::new();
         }
         let mut kept: Vec<u32> = Vec::new();

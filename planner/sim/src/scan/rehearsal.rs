@@ -1,4 +1,5 @@
-//! What would be if jobs were stopped: taken out one at a time until a job fits, and put back where it fits without.
+//! Trial of stopping jobs: they are taken out one at a time until a job fits, and put back where it
+//! fits without.
 //!
 //! O(out) tries. Worked example: jobs of 1, 4 and 1 GPU are taken out, in this order, for one of 4 that fits then: the last stays out, whatever it is, of the others the second is needed, and the first is put back.
 
@@ -7,7 +8,7 @@ use crate::nodes::Nodes;
 
 /// A job for which others might stop.
 pub(super) trait Rehearsal {
-    /// Those that are out, in the order in which they were taken.
+    /// Returns the jobs that are out, in the order in which they were taken.
     fn out(&mut self) -> &mut Vec<u32>;
     /// Takes a job off its nodes and out of what its queue holds.
     fn take_out(&mut self, job: u32);
@@ -16,7 +17,7 @@ pub(super) trait Rehearsal {
     /// Whether the job fits.
     fn fits(&self) -> bool;
 
-    /// Of those that are out, from the last but one to the first, puts each back that can be so that the job still fits.
+    /// Puts jobs that are out back, from the last but one to the first, where the job still fits.
     fn spare(&mut self) {
         for at in (0..self.out().len().saturating_sub(1)).rev() {
             let job = self.out().remove(at);

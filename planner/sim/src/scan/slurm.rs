@@ -57,7 +57,7 @@ pub(crate) struct Walk {
     /// Whether the table of times is full, so that no other is.
     over: bool,
     kept: Kept,
-    /// What runs, once a job has to wait for it, until another runs.
+    /// Running jobs, once a job has to wait for them; until another runs.
     at_work: Option<Box<AtWork>>,
     /// Nodes in service of each GPU type that was asked for.
     serving: Vec<(Option<u16>, Rc<Mask>)>,
@@ -67,13 +67,13 @@ pub(crate) struct Walk {
     pub(super) stopped: bool,
 }
 
-/// What comes of a job's turn.
+/// Result of a job's turn.
 enum Turn {
-    /// It starts on these nodes.
+    /// Starts on these nodes.
     Start(Vec<u32>),
     /// These jobs are told to stop for it.
     Stop(Vec<u32>),
-    /// It waits.
+    /// Waits.
     Wait,
 }
 
@@ -97,14 +97,14 @@ impl Run<'_> {
     /// Whether one network of switches could have a job, where nodes hang on any.
     pub(crate) fn could_on_switches(&self, job: u32) -> bool {
         let (true, Some(domains)) = (self.policy.scan == Scan::Slurm, self.whole.domains()) else { return true };
-        let gang = Gang::of(self.shape(job), &self.whole);
+        let gang = Gang::new(self.shape(job), &self.whole);
         let fitting: Vec<u32> = gang.fitting(&self.whole).collect();
         tree::pick(domains, &fitting, gang.nodes).is_some()
     }
 
     /// Whether a job of such a shape would start now if nothing was kept.
     pub(super) fn has_room_slurm(&self, shape: Shape) -> bool {
-        let (nodes, gang) = (&self.nodes, Gang::of(shape, &self.nodes));
+        let (nodes, gang) = (&self.nodes, Gang::new(shape, &self.nodes));
         let with_gpus = (gang.each..=nodes.most()).flat_map(|free| nodes.with_free(free));
         let mut fitting = with_gpus.filter(|node| nodes.is_type(*node, shape.gpu_type) && gang.fits(nodes, *node));
         fitting.nth(gang.nodes - 1).is_some()
@@ -145,7 +145,7 @@ impl Run<'_> {
         let mut at_work = AtWork::new(Left::of(&self.nodes), self.expected.len());
         for (end_ms, segment) in &self.expected {
             let segment = &self.schedule.segments[*segment as usize];
-            let parts = self.schedule.pieces_of(segment).iter().map(|piece| Part::of(&self.nodes, piece));
+            let parts = self.schedule.pieces_of(segment).iter().map(|piece| Part::new(&self.nodes, piece));
             at_work.push(second(*end_ms), segment.job, parts);
         }
         self.expected_elsewhere().for_each(|(end_ms, job)| at_work.push(second(end_ms), job, []));
@@ -159,14 +159,14 @@ impl Run<'_> {
             return Rc::clone(serving);
         }
         let serves = |node: u32| self.nodes.is_eligible(node) && self.nodes.is_type(node, shape.gpu_type);
-        let serving = Rc::new(Mask::of(self.nodes.len(), serves));
+        let serving = Rc::new(Mask::new(self.nodes.len(), serves));
         walk.serving.push((shape.gpu_type, Rc::clone(&serving)));
         serving
     }
 
     fn slurm_pieces(&self, job: u32, nodes: &[u32]) -> Vec<Piece> {
         let shape = self.shape(job);
-        let gang = Gang::of(shape, &self.nodes);
+        let gang = Gang::new(shape, &self.nodes);
         let mut left = shape.gpus;
         let mut pieces = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -192,7 +192,7 @@ impl Run<'_> {
         let now_s = walk.now_s;
         let candidates = self.dismissable(job);
         let shape = self.shape(job);
-        let gang = Gang::of(shape, &self.nodes);
+        let gang = Gang::new(shape, &self.nodes);
         // A limit is whole seconds; what is left of one is rounded up.
         let limit_s = self.expected_ms(job).saturating_add(999) / 1000;
         let serving = self.serving(walk, shape);
@@ -207,8 +207,8 @@ impl Run<'_> {
             let Some((spared_s, later_s)) = spared else { return Turn::Wait };
             from_s = spared_s;
             attempts -= 1;
-            let found = self.earliest(gang, allowed, walk, &candidates, later_s);
-            let Some((at_s, nodes)) = found else {
+            let result = self.earliest(gang, allowed, walk, &candidates, later_s);
+            let Some((at_s, nodes)) = result else {
                 let Some(later_s) = later_s else { return Turn::Wait };
                 from_s = later_s;
                 continue;
@@ -252,7 +252,7 @@ impl Run<'_> {
         loop {
             let mut left = Left::of(&self.nodes);
             let (last, nodes) = candidates.iter().enumerate().find_map(|(at, candidate)| {
-                self.pieces_of_job(*candidate).for_each(|piece| left.give(Part::of(&self.nodes, piece)));
+                self.pieces_of_job(*candidate).for_each(|piece| left.give(Part::new(&self.nodes, piece)));
                 Some((at, left.choose(&self.nodes, gang, allowed)?))
             })?;
             tries += 1;
@@ -296,17 +296,17 @@ impl Run<'_> {
     ) -> Option<(i64, Vec<u32>)> {
         let nodes = &self.nodes;
         if (walk.at_work.is_none() || !stops.is_empty())
-            && let Some(found) = nodes.choose(nodes, gang, allowed)
+            && let Some(result) = nodes.choose(nodes, gang, allowed)
         {
-            return Some((walk.now_s, found));
+            return Some((walk.now_s, result));
         }
         let at_work = walk.at_work.get_or_insert_with(|| self.at_work());
-        let (end_s, found) = if stops.is_empty() {
+        let (end_s, result) = if stops.is_empty() {
             at_work.earliest(nodes, gang, allowed, until_s)
         } else {
             at_work.without(stops).earliest(nodes, gang, allowed, until_s)
         }?;
-        Some((end_s.map_or(walk.now_s, |end_s| end_s.max(walk.now_s + 1)), found))
+        Some((end_s.map_or(walk.now_s, |end_s| end_s.max(walk.now_s + 1)), result))
     }
 }
 
@@ -333,14 +333,18 @@ mod tests {
         assert_eq!(starts(Policy::default()), [0, 65, 5, 185]);
     }
 
-    /// The same. With a window of 1 min the table of the cycle at 5 s ends at 60 s, so that nothing is kept for B, and D starts. B cannot before D ends, at 65 s. With one of 2 min B is kept for.
+    /// The jobs of the first test. With a window of 1 min the table of the cycle at 5 s ends at 60
+    /// s, so that nothing is kept for B, and D starts. B cannot before D ends, at 65 s. With one of
+    /// 2 min B is kept for.
     #[test]
     fn nothing_is_kept_beyond_the_window() {
         assert_eq!(starts(Policy { window_ms: Some(60_000), ..Policy::default() }), [0, 65, 5, 5]);
         assert_eq!(starts(Policy { window_ms: Some(120_000), ..Policy::default() }), [0, 65, 5, 185]);
     }
 
-    /// The same. A cycle that looks at one job looks at B alone, and C and D follow it one by one, each once the one before has ended. One that looks at two looks at B and C.
+    /// The jobs of the first test. A cycle that looks at one job looks at B alone, and C and D
+    /// follow it one by one, each once the one before has ended. One that looks at two looks at B
+    /// and C.
     #[test]
     fn a_cycle_looks_at_the_first_jobs() {
         assert_eq!(starts(Policy { depth: Some(1), ..Policy::default() }), [0, 65, 185, 235]);
@@ -356,8 +360,8 @@ mod tests {
             }
         }
         let policy = Policy { scan: Scan::Slurm, estimate: Estimate::Requested, ..policy };
-        let found = simulate(&workload, &Cluster::of_vcs(&[("all", 1, 8)]), &policy);
-        found
+        let result = simulate(&workload, &Cluster::of_vcs(&[("all", 1, 8)]), &policy);
+        result
             .map_or([-1; 4], |schedule| [0, 1, 2, 3].map(|job| schedule.start_ms(job).map_or(-1, |start| start / 1000)))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
-/// What the first queues are called: a, b and so on.
+/// Name of one of the first queues: a, b and so on.
 pub(super) fn name(at: usize) -> String {
     char::from(b'a' + at as u8).to_string()
 }

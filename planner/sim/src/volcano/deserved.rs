@@ -1,4 +1,5 @@
-//! What each queue deserves at a moment: the rule of [`super`], in whole millionths of a GPU.
+//! Amount that each queue deserves at a moment: the rule of [`super`], in whole millionths of a
+//! GPU.
 //!
 //! Volcano takes amounts that differ by less than a ten-thousandth of a GPU for equal (`NEAR`); so what rounding down loses counts nowhere. O(queues²) at most: in each further round one queue is met. Worked numbers: see [`super`].
 
@@ -7,12 +8,12 @@ use super::{FINE, Plugin, VolcanoQueues};
 /// Amounts that differ by less are equal, millionths.
 pub(crate) const NEAR: u64 = 100;
 
-/// What is due to whom at a decision.
+/// Amounts due to queues at a decision.
 #[derive(Debug, Clone, Default)]
 pub struct Due {
-    /// What each queue deserves, millionths.
+    /// Amount that each queue deserves, millionths.
     pub(crate) deserved: Vec<u64>,
-    /// The most it may hold, thousandths.
+    /// The most that each queue may hold, thousandths.
     pub(crate) bounds: Vec<u64>,
 }
 
@@ -34,7 +35,7 @@ impl Due {
 }
 
 impl VolcanoQueues {
-    /// What is due to each queue of `total` in service, with these requests, by queue.
+    /// Computes the amounts due to each queue of `total` in service, with these requests, by queue.
     pub(crate) fn due(&self, total: u64, requests: &[u64]) -> Due {
         let bounds = self.bounds(total);
         let deserved = match self.rules().plugin {

@@ -36,23 +36,23 @@ pub(crate) const FINE: u64 = 1000;
 /// A queue: a leaf, which is a VC, or one above others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolcanoQueue {
-    /// Its name.
+    /// Name of the queue.
     pub name: String,
     /// The queue above it, an index into the queues; `None` at the top.
     pub parent: Option<u16>,
-    /// Its weight, at least 1.
+    /// Weight, at least 1.
     pub weight: u32,
-    /// What it is said to deserve, thousandths of GPUs.
+    /// Configured `deserved`, thousandths of GPUs.
     pub deserved: Option<u64>,
-    /// What others leave free for it, thousandths of GPUs.
+    /// Amount that others leave free for the queue, thousandths of GPUs.
     pub guarantee: u64,
     /// The most it may hold, thousandths of GPUs; no such bound if `None`.
     pub capability: Option<u64>,
-    /// Whether other queues may reclaim from it.
+    /// Whether other queues may reclaim from this one.
     pub reclaimable: bool,
-    /// Its priority, highest first.
+    /// Priority, highest first.
     pub priority: i32,
-    /// Its place in the order of creation.
+    /// Place in the order of creation.
     pub created: u32,
 }
 
@@ -61,11 +61,11 @@ pub struct VolcanoQueue {
 pub enum Plugin {
     /// By weight and request.
     Proportion,
-    /// As the queues say.
+    /// By the `deserved` of each queue.
     Capacity,
 }
 
-/// What jobs of a queue are ordered by, before the key of the policy's order.
+/// Sort key of the jobs of a queue, before the key of the policy's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobOrder {
     /// Highest priority first.
@@ -92,12 +92,12 @@ pub enum Eviction {
     Preempt,
 }
 
-/// What holds for all queues.
+/// Rules of all queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolcanoRules {
     /// Which plugin says what queues deserve.
     pub plugin: Plugin,
-    /// What jobs are ordered by, the first first.
+    /// Sort keys of jobs, the first first.
     pub order: Vec<JobOrder>,
     /// Actions that stop jobs, in their order.
     pub evictions: Vec<Eviction>,
@@ -161,7 +161,7 @@ impl VolcanoQueues {
         self.forest.leaves()
     }
 
-    /// What holds for all.
+    /// Returns the rules of all queues.
     pub fn rules(&self) -> &VolcanoRules {
         &self.rules
     }

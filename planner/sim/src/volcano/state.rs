@@ -8,7 +8,7 @@ use super::deserved::Due;
 use super::{FINE, Plugin, VolcanoQueues};
 use crate::ratio::Ratio;
 
-/// What queues are ordered by, first the least.
+/// Sort key of queues, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Standing {
     share: Ratio,
@@ -20,9 +20,9 @@ pub(crate) struct Standing {
 #[derive(Debug)]
 pub struct VolcanoState<'a> {
     pub(crate) tree: &'a VolcanoQueues,
-    /// What each queue holds, thousandths.
+    /// Amount that each queue holds, thousandths.
     pub(crate) held: Vec<u64>,
-    /// What the waiting jobs of each leaf ask for, thousandths.
+    /// Amount that the waiting jobs of each leaf ask for, thousandths.
     pub(crate) waiting: Vec<u64>,
     /// Jobs of each leaf that run, by priority.
     running: Vec<BTreeMap<i32, u32>>,
@@ -49,7 +49,7 @@ impl<'a> VolcanoState<'a> {
         self.running[usize::from(leaf)].keys().next().copied()
     }
 
-    /// What is due to each queue now, of `total` in service.
+    /// Returns the amounts due to each queue now, of `total` in service.
     pub(crate) fn due(&self, total: u64) -> Due {
         let leaves = self.held.iter().zip(&self.waiting).map(|(held, waiting)| held + waiting).collect::<Vec<_>>();
         self.tree.due(total, &leaves)
@@ -72,7 +72,7 @@ impl VolcanoQueues {
         }
     }
 
-    /// Where a queue stands that holds so much.
+    /// Returns the sort key of a queue that holds so much.
     fn standing(&self, due: &Due, queue: u16, held: u64) -> Standing {
         let (of, deserved) = (&self.queues()[usize::from(queue)], due.deserved[usize::from(queue)]);
         let is_capacity = self.rules().plugin == Plugin::Capacity;
@@ -119,7 +119,7 @@ impl VolcanoQueues {
         if usize::from(queue) < leaves { Some(queue) } else { self.choose(Some(queue), such, best) }
     }
 
-    /// Whether a queue is such a leaf, or has one below it.
+    /// Whether a queue is a leaf for which `such` holds, or has one below it.
     fn has(&self, queue: u16, such: &dyn Fn(u16) -> bool) -> bool {
         if usize::from(queue) < self.leaves() {
             return such(queue);

@@ -1,4 +1,4 @@
-//! What queues deserve, worked out by hand, and Volcano's documented examples.
+//! Amounts that queues deserve, worked out by hand, and Volcano's documented examples.
 
 use super::{FINE, Plugin, VolcanoQueue, VolcanoQueues, VolcanoRules};
 
@@ -26,7 +26,7 @@ fn under(plugin: Plugin, queues: &[VolcanoQueue], leaves: usize) -> VolcanoQueue
     VolcanoQueues::new(queues.to_vec(), leaves, rules).unwrap()
 }
 
-/// What queues deserve of so many GPUs with these requests, GPUs.
+/// Amounts that queues deserve of so many GPUs with these requests, GPUs.
 fn deserved(queues: &[VolcanoQueue], total: u64, requests: &[u64]) -> Vec<f64> {
     let requests: Vec<u64> = requests.iter().map(|gpus| gpus * 1000).collect();
     let due = under(Plugin::Proportion, queues, queues.len()).due(total * 1000, &requests);

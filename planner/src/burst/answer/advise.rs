@@ -34,7 +34,7 @@ impl BurstBody {
         if self.nodes_given.is_some() { "the same nodes with nobody waiting" } else { "all on demand" }
     }
 
-    /// What the verdict takes beyond the trial.
+    /// Inputs of the verdict beyond the trial.
     pub(super) fn judged(&self) -> Judged {
         let owns = self.nodes_given.is_none() && self.pools.iter().any(|pool| pool.nodes > 0);
         let waits = self.somebody_waits();
@@ -57,7 +57,7 @@ impl BurstBody {
     }
 }
 
-/// What to do, in a sentence.
+/// Recommended action, in a sentence.
 pub(super) fn act(trial: &BurstTrial, body: &BurstBody, verdict: Verdict) -> String {
     if verdict == Verdict::Advised {
         let mut said = body.pools.iter().map(|pool| body.pool_in_words(pool)).collect::<Vec<_>>().join("; ");
@@ -115,7 +115,7 @@ pub(super) fn waiting_failed(trial: &BurstTrial, body: &BurstBody, verdict: Verd
     )
 }
 
-/// What is advised.
+/// The recommendation.
 pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
     // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance. A window in which it cost more than what it is
     // held against says how wrong it may be.
@@ -138,10 +138,10 @@ pub(super) fn change(trial: &BurstTrial, body: &BurstBody) -> Change {
     };
     let sure = confidence(trial, tested && paid, !tested || trial.worst_saving < 0.0);
     Change {
-        plan: "burst",
+        plan: "rent burst",
         effects: vec![
             trial.effect("Cost of the GPUs on the later windows"),
-            Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval),
+            Effect::new("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval),
             to_come("plan", unit, body.cost_per_month.value - body.baseline_per_month.value),
         ],
         against: body.against().to_owned(),

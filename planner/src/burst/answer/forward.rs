@@ -48,7 +48,7 @@ pub(super) fn plan(
     let mut searches: Vec<BurstSearch> = Vec::new();
     for supply in supplies {
         let (part, demand) = case.part(supply, stretch, i64::MAX);
-        let search = BurstSearch::of(&part, &demand, stretch, &terms.candidates(), &terms.aim())?;
+        let search = BurstSearch::new(&part, &demand, stretch, &terms.candidates(), &terms.aim())?;
         let setup = plan_of(&search, terms).unwrap_or(fallback);
         let times = part.replay(&setup)?;
         let spent = part.account(&setup, &times, stretch, &ranges);
@@ -124,14 +124,14 @@ fn told(
         gpus_per_node: own.gpus,
         own_per_gpu_h: own.per_h / own.gpus,
         on_demand_per_gpu_h: part.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h),
-        policy: ToldPolicy::of(setup, part.most_ms),
+        policy: ToldPolicy::new(setup, part.most_ms),
         own_per_month: spent.own / months,
         cloud_per_month: spent.cloud / months,
         put_off_per_month: spent.put_off / months,
         baseline_per_month: before.cost() / months,
         own_used: (spent.room_gpu_h > 0.0).then(|| spent.own_gpu_h / spent.room_gpu_h),
         cloud_share: if gpu_h > 0.0 { spent.cloud_gpu_h / gpu_h } else { 0.0 },
-        waits: BurstWaits::of(waits),
+        waits: BurstWaits::new(waits),
     }
 }
 
@@ -139,12 +139,12 @@ fn told(
 fn alike(part: &BurstPart, setup: &BurstSetup, stretch: Moments, target_s: f64) -> Result<(u32, u32)> {
     let least = tried(part, *setup, stretch)?.cost;
     let is_alike = |nodes: u32| -> Result<bool> {
-        let found = tried(part, BurstSetup { nodes, ..*setup }, stretch)?;
-        Ok(found.cost <= least * (1.0 + ALIKE) && found.judged_s <= target_s)
+        let result = tried(part, BurstSetup { nodes, ..*setup }, stretch)?;
+        Ok(result.cost <= least * (1.0 + ALIKE) && result.judged_s <= target_s)
     };
     let ends = [0, setup.nodes.saturating_mul(2).min(part.own.limit.unwrap_or(u32::MAX))];
-    let mut found = [setup.nodes; 2];
-    for (end, found) in ends.into_iter().zip(&mut found) {
+    let mut result = [setup.nodes; 2];
+    for (end, result) in ends.into_iter().zip(&mut result) {
         let (mut near, mut far) = (setup.nodes, end);
         if is_alike(far)? {
             near = far;
@@ -153,9 +153,9 @@ fn alike(part: &BurstPart, setup: &BurstSetup, stretch: Moments, target_s: f64) 
             let middle = u32::midpoint(near, far);
             if is_alike(middle)? { near = middle } else { far = middle }
         }
-        *found = near;
+        *result = near;
     }
-    Ok((found[0], found[1]))
+    Ok((result[0], result[1]))
 }
 
 /// Costs of a month over GPUs of the pool: nobody waiting, and the policy of the plan.

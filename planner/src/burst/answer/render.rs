@@ -1,4 +1,4 @@
-//! The answer of `plan burst` as a report.
+//! The answer of `plan rent burst` as a report.
 //!
 //! O(rows). Worked example: a wait of 5,400 s is told as "1 h 30 min".
 
@@ -25,7 +25,7 @@ const SHOWN: [BurstRule; 6] = [
     BurstRule::Hindsight,
 ];
 
-/// What was chosen, GPU type by GPU type.
+/// Choices, by GPU type.
 fn chosen(all: &[BurstChoice]) -> String {
     let several = all.len() > 1;
     let of = |choice: &BurstChoice| {
@@ -64,7 +64,7 @@ pub fn report(answer: &BurstAnswer) -> Report {
     )
 }
 
-/// What came of the plan on later windows, in sentences.
+/// Outcome of the plan on later windows, in sentences.
 fn tested_in_words(answer: &BurstAnswer) -> Vec<String> {
     let (trial, body) = (&answer.trial, &answer.body);
     let chance = if body.somebody_waits() && trial.beyond_simplest.low <= 0.0 { ", which may be chance," } else { "" };

@@ -48,7 +48,7 @@ pub(super) fn trial(
                 own_gpus: teller.own_gpus(&rule.setups),
                 own_used: (spent.room_gpu_h > 0.0).then(|| spent.own_gpu_h / spent.room_gpu_h),
                 cloud_share: if gpu_h > 0.0 { spent.cloud_gpu_h / gpu_h } else { 0.0 },
-                waits: BurstWaits::of(&rule.waits),
+                waits: BurstWaits::new(&rule.waits),
                 p95_of_sizes_s: rule.p95_s,
             },
         }
@@ -64,6 +64,6 @@ pub(super) fn waits(tested: &[TestedBurst]) -> (IntervalEstimate, Vec<BurstSize>
     for job in plan().flat_map(|plan| &plan.waits) {
         by_size.entry(job.size).or_default().push(*job);
     }
-    let sizes = by_size.into_iter().map(|(size, jobs)| BurstSize { size, waits: BurstWaits::of(&jobs) });
+    let sizes = by_size.into_iter().map(|(size, jobs)| BurstSize { size, waits: BurstWaits::new(&jobs) });
     (interval::quotient(&blocks.collect::<Vec<_>>()), sizes.collect())
 }

@@ -54,7 +54,7 @@ const MOST_MILLI: u64 = 1 << 40;
 /// How long a job waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JobWait {
-    /// At most, milliseconds; without limit if `None`.
+    /// Longest wait, milliseconds; without limit if `None`.
     pub most_ms: Option<i64>,
     /// The longest foreseen wait for which it waits at all, milliseconds; any if `None`.
     pub foreseen_ms: Option<i64>,
@@ -89,10 +89,10 @@ pub struct BurstPool {
     pub guard_ms: i64,
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BurstTimes {
-    /// Its start, milliseconds.
+    /// Start of the job, milliseconds.
     pub start_ms: i64,
     /// Whether it ran in the cloud.
     pub cloud: bool,

@@ -33,30 +33,30 @@ fn told(jobs: &BurstJobs, pool: BurstPool, waits: &[JobWait]) -> Vec<(i64, bool)
 /// Written from the contract alone: every millisecond is gone through, the queue is a list, and nothing is kept beside it.
 fn naive(jobs: &BurstJobs, pool: BurstPool, waits: &[JobWait]) -> Vec<BurstTimes> {
     let count = jobs.submit_ms.len();
-    let mut found: Vec<Option<BurstTimes>> = vec![None; count];
+    let mut result: Vec<Option<BurstTimes>> = vec![None; count];
     let mut at = jobs.submit_ms.first().copied().unwrap_or(0);
-    while found.iter().any(Option::is_none) {
+    while result.iter().any(Option::is_none) {
         let runs =
-            |job: usize| found[job].is_some_and(|of: BurstTimes| !of.cloud && at < of.start_ms + jobs.run_ms[job]);
+            |job: usize| result[job].is_some_and(|of: BurstTimes| !of.cloud && at < of.start_ms + jobs.run_ms[job]);
         let mut free =
             pool.milli_gpus - (0..count).filter(|job| runs(*job)).map(|job| jobs.milli_gpus[job]).sum::<u64>();
         let mut closed = false;
         let mut ahead: u128 = 0;
         for job in 0..count {
-            if found[job].is_some() || jobs.submit_ms[job] > at {
+            if result[job].is_some() || jobs.submit_ms[job] > at {
                 continue;
             }
             let (gpus, waited) = (jobs.milli_gpus[job], at - jobs.submit_ms[job]);
             if !closed && gpus <= free {
                 free -= gpus;
-                found[job] = Some(BurstTimes { start_ms: at, cloud: false });
+                result[job] = Some(BurstTimes { start_ms: at, cloud: false });
                 continue;
             }
             let due = waits[job].most_ms.is_some_and(|most| waited >= most);
             let foreseen = ahead.checked_div(u128::from(pool.milli_gpus)).unwrap_or(0);
             let long = waited == 0 && waits[job].foreseen_ms.is_some_and(|most| foreseen > most as u128);
             if gpus > pool.milli_gpus || due || long {
-                found[job] = Some(BurstTimes { start_ms: at, cloud: true });
+                result[job] = Some(BurstTimes { start_ms: at, cloud: true });
                 continue;
             }
             ahead += u128::from(gpus) * jobs.expected_ms[job] as u128;
@@ -64,7 +64,7 @@ fn naive(jobs: &BurstJobs, pool: BurstPool, waits: &[JobWait]) -> Vec<BurstTimes
         }
         at += 1;
     }
-    found.into_iter().flatten().collect()
+    result.into_iter().flatten().collect()
 }
 
 /// A handful of jobs of every sort: parts of GPUs, wider than the pool, all kinds of waits.
@@ -72,7 +72,7 @@ fn draw(seed: u64) -> (BurstJobs, BurstPool, Vec<JobWait>) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut upto = |most: i64| (rng.random::<f64>() * (most + 1) as f64) as i64;
     let count = 1 + upto(24);
-    let (mut found, mut waits) = (BurstJobs::default(), Vec::new());
+    let (mut result, mut waits) = (BurstJobs::default(), Vec::new());
     let (gap, longest, kinds) = (upto(6), 1 + upto(30), upto(5));
     let pool = BurstPool {
         milli_gpus: [0, 1_000, 2_500, 4_000, 6_000, 8_000][upto(5) as usize],
@@ -81,22 +81,22 @@ fn draw(seed: u64) -> (BurstJobs, BurstPool, Vec<JobWait>) {
     let mut at = 0;
     for _ in 0..count {
         at += upto(gap);
-        found.submit_ms.push(at);
-        found.run_ms.push(1 + upto(longest));
-        found.milli_gpus.push([250, 500, 1_000, 1_000, 2_000, 3_000, 4_000, 7_000][upto(7) as usize]);
-        found.expected_ms.push(upto(longest));
+        result.submit_ms.push(at);
+        result.run_ms.push(1 + upto(longest));
+        result.milli_gpus.push([250, 500, 1_000, 1_000, 2_000, 3_000, 4_000, 7_000][upto(7) as usize]);
+        result.expected_ms.push(upto(longest));
         let most_ms = [Some(0), Some(upto(20)), Some(upto(20)), None, None][upto(4) as usize];
         let foreseen_ms = (kinds > 2).then(|| upto(12)).filter(|_| upto(2) > 0);
         waits.push(JobWait { most_ms, foreseen_ms });
     }
-    (found, pool, waits)
+    (result, pool, waits)
 }
 
 #[test]
 fn the_worked_example() {
     let jobs = jobs(&[(0, 60 * MINUTE, 4), (10 * MINUTE, 60 * MINUTE, 2), (45 * MINUTE, 60 * MINUTE, 2)]);
-    let found = told(&jobs, pool(4, 1 << 40), &[up_to(30 * MINUTE); 3]);
-    assert_eq!(found, [(0, false), (40 * MINUTE, true), (60 * MINUTE, false)]);
+    let result = told(&jobs, pool(4, 1 << 40), &[up_to(30 * MINUTE); 3]);
+    assert_eq!(result, [(0, false), (40 * MINUTE, true), (60 * MINUTE, false)]);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn narrow_jobs_pass_a_wide_one_until_the_guard() {
 fn a_closed_queue_opens_when_the_wide_job_goes() {
     // The second may wait 30 ms and closes the queue from 20 on; the third fits all the time, and starts as the second goes.
     let jobs = jobs(&[(0, 100, 3), (10, 50, 2), (35, 10, 1)]);
-    let found = told(&jobs, pool(4, 20), &[JobWait::EVER, up_to(30), JobWait::EVER]);
-    assert_eq!(found, [(0, false), (40, true), (40, false)]);
+    let result = told(&jobs, pool(4, 20), &[JobWait::EVER, up_to(30), JobWait::EVER]);
+    assert_eq!(result, [(0, false), (40, true), (40, false)]);
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn who_foresees_a_long_wait_does_not_wait() {
     // 2 GPUs in use. 2 × 100 of work wait ahead of the third, over 2 GPUs 100 ms; of the fourth as much, as the third went.
     let jobs = jobs(&[(0, 500, 2), (10, 100, 2), (20, 100, 1), (30, 100, 1)]);
     let wait = |foreseen: i64| JobWait { most_ms: None, foreseen_ms: Some(foreseen) };
-    let found = told(&jobs, pool(2, 1 << 40), &[JobWait::EVER, wait(0), wait(99), wait(100)]);
-    assert_eq!(found, [(0, false), (500, false), (20, true), (600, false)]);
+    let result = told(&jobs, pool(2, 1 << 40), &[JobWait::EVER, wait(0), wait(99), wait(100)]);
+    assert_eq!(result, [(0, false), (500, false), (20, true), (600, false)]);
 }
 
 #[test]
@@ -147,13 +147,13 @@ fn the_engine_is_the_reference() {
     let (mut cloud, mut waited, mut passed, mut closed) = (0, 0, 0, 0);
     for seed in 0..20_000 {
         let (jobs, pool, waits) = draw(seed);
-        let found = replay(&jobs, pool, &waits).unwrap();
-        assert_eq!(found, naive(&jobs, pool, &waits), "seed {seed}: {jobs:?}, {pool:?}, {waits:?}");
-        cloud += found.iter().filter(|times| times.cloud).count();
-        waited += found.iter().zip(&jobs.submit_ms).filter(|(times, submit)| times.start_ms > **submit).count();
-        passed += found.windows(2).filter(|pair| pair[0].start_ms > pair[1].start_ms && !pair[1].cloud).count();
+        let result = replay(&jobs, pool, &waits).unwrap();
+        assert_eq!(result, naive(&jobs, pool, &waits), "seed {seed}: {jobs:?}, {pool:?}, {waits:?}");
+        cloud += result.iter().filter(|times| times.cloud).count();
+        waited += result.iter().zip(&jobs.submit_ms).filter(|(times, submit)| times.start_ms > **submit).count();
+        passed += result.windows(2).filter(|pair| pair[0].start_ms > pair[1].start_ms && !pair[1].cloud).count();
         closed += usize::from(
-            pool.guard_ms < 100 && found != replay(&jobs, BurstPool { guard_ms: 1 << 40, ..pool }, &waits).unwrap(),
+            pool.guard_ms < 100 && result != replay(&jobs, BurstPool { guard_ms: 1 << 40, ..pool }, &waits).unwrap(),
         );
     }
     assert!(
@@ -166,10 +166,10 @@ fn the_engine_is_the_reference() {
 fn nothing_is_over_allocated_and_limits_hold() {
     for seed in 20_000..26_000 {
         let (jobs, pool, waits) = draw(seed);
-        let found = replay(&jobs, pool, &waits).unwrap();
-        assert_eq!(found.len(), jobs.submit_ms.len());
+        let result = replay(&jobs, pool, &waits).unwrap();
+        assert_eq!(result.len(), jobs.submit_ms.len());
         let mut changes: Vec<(i64, i64)> = Vec::new();
-        for (job, times) in found.iter().enumerate() {
+        for (job, times) in result.iter().enumerate() {
             let waited = times.start_ms - jobs.submit_ms[job];
             assert!(waited >= 0 && waits[job].most_ms.is_none_or(|most| waited <= most), "seed {seed}, job {job}");
             // Who goes to the cloud has waited as long as it may, or did not wait.
@@ -193,8 +193,8 @@ fn in_strict_order_all_start_in_order() {
     for seed in 26_000..28_000 {
         let (jobs, pool, _) = draw(seed);
         let waits = vec![JobWait::EVER; jobs.submit_ms.len()];
-        let found = replay(&jobs, BurstPool { guard_ms: 0, ..pool }, &waits).unwrap();
-        let own: Vec<i64> = found.iter().filter(|times| !times.cloud).map(|times| times.start_ms).collect();
+        let result = replay(&jobs, BurstPool { guard_ms: 0, ..pool }, &waits).unwrap();
+        let own: Vec<i64> = result.iter().filter(|times| !times.cloud).map(|times| times.start_ms).collect();
         assert!(own.is_sorted(), "seed {seed}: {own:?}");
     }
 }
@@ -204,11 +204,11 @@ fn what_comes_later_changes_nothing_before_it() {
     for seed in 28_000..40_000 {
         let (jobs, pool, waits) = draw(seed);
         let now = 2 + seed as i64 % 60;
-        let found = replay(&jobs, pool, &waits).unwrap();
+        let result = replay(&jobs, pool, &waits).unwrap();
         // Runs that are not over go on for longer, and what is submitted later is different.
         let (mut other, mut other_waits) = (jobs.clone(), waits.clone());
         for job in 0..jobs.submit_ms.len() {
-            if found[job].start_ms + jobs.run_ms[job] > now {
+            if result[job].start_ms + jobs.run_ms[job] > now {
                 other.run_ms[job] += 1 + (seed as i64 + 7 * job as i64) % 40;
             }
             if jobs.submit_ms[job] > now {
@@ -222,7 +222,7 @@ fn what_comes_later_changes_nothing_before_it() {
         let known = |times: &BurstTimes| (times.start_ms <= now).then_some(*times);
         for job in 0..jobs.submit_ms.len() {
             assert_eq!(
-                known(&found[job]),
+                known(&result[job]),
                 known(&changed[job]),
                 "seed {seed}, job {job}, at {now}: {jobs:?}, {pool:?}, {waits:?}"
             );

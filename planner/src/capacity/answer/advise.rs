@@ -1,4 +1,4 @@
-//! What the answer of `plan capacity` tells its reader to do.
+//! What the answer of `plan nodes` tells its reader to do.
 //!
 //! Nodes are bought for pools that lack them, unless the VCs would need far fewer in one pool that wrongs none of them: then sharing comes first. A pool that `plan queues` would refuse is
 //! told, with whom it wrongs, and not advised. Worked example: 50 nodes to buy for VCs apart, of which there are 40 today, and 42 enough in one pool: 2 against 50, so "Let the VCs share
@@ -45,9 +45,29 @@ impl CapacityBody {
         self.shared().is_some()
     }
 
-    /// That sharing comes first, in a sentence.
+    /// A sentence that sharing comes first, or that it is to be looked at first where later windows
+    /// do not bear the pool out.
     fn sharing(&self, pool: u64) -> String {
         let now = self.in_all.now;
+        if !self.pool_held() {
+            let but = match &self.in_one_pool {
+                None => "no later window tested it".to_owned(),
+                Some(tests) if tests.windows_wronged > 0 => format!(
+                    "on {} of {} later windows a VC waited longer in such a pool than on nodes of its own",
+                    format::count(tests.windows_wronged),
+                    format::count(tests.windows)
+                ),
+                Some(tests) => format!(
+                    "such a pool kept it in {} of {} later windows only",
+                    format::count(tests.kept),
+                    format::count(tests.windows)
+                ),
+            };
+            return format!(
+                "**See whether the VCs can share nodes before you buy any**, with `plan queues`: one pool of {} keeps the target on the record, where there are {now}, but {but}.",
+                format::counted(pool, "node", "nodes"),
+            );
+        }
         let more = pool.saturating_sub(now);
         let more =
             if more == 0 { String::new() } else { format!(", so {} would still be to buy", format::count(more)) };
@@ -92,11 +112,11 @@ impl CapacityBody {
         !self.shares_first() || self.in_one_pool.as_ref().is_some_and(held)
     }
 
-    /// That later windows do not bear it out, a sentence.
+    /// A sentence that later windows do not bear out the one pool that needs far fewer nodes.
     fn pool_not_held(&self) -> Option<String> {
         (!self.pool_held()).then(|| {
             let of = self.of_pool().unwrap_or_default();
-            format!("**The one pool that is advised first did not hold on later windows**: {of}")
+            format!("**One pool did not hold on later windows**: {of}")
         })
     }
 
@@ -186,7 +206,7 @@ impl CapacityBody {
         as_of_mix.unwrap_or_else(|| self.nodes.iter().any(|of| of.recommended != of.now))
     }
 
-    /// What to change, in a sentence.
+    /// Recommended changes, in a sentence.
     fn changes(&self) -> String {
         let changes = |more: bool| -> (u64, String) {
             let of =
@@ -253,7 +273,7 @@ impl CapacityBody {
         self.kept_too_seldom(trial).into_iter().chain(simple).chain(of_pool).chain(self.unproven.clone()).collect()
     }
 
-    /// That what was recommended was not tested, or kept the target in too few tests, a sentence.
+    /// A sentence that what was recommended was not tested, or kept the target in too few tests.
     fn kept_too_seldom(&self, trial: &CapacityTrial) -> Option<String> {
         let (kept, pools, _) = self.tests(trial);
         if pools == 0 {
@@ -325,7 +345,8 @@ impl CapacityBody {
         })
     }
 
-    /// That the nodes to buy or to let go may be none, a sentence; `None` where their interval says otherwise, or there is none.
+    /// A sentence that the nodes to buy or to let go may be none; `None` where their interval says
+    /// otherwise, or there is none.
     pub(super) fn unproven(&self, parts: &[SizedPart]) -> Option<String> {
         // What can go is more than the upper end of what is needed, so that is shown.
         if self.of_mix().is_some() || parts.iter().any(|part| part.recommended < part.part.nodes()) {
@@ -340,12 +361,13 @@ impl CapacityBody {
         ))
     }
 
-    /// What is advised; `None` where nothing is worth changing.
+    /// The recommendation; `None` where nothing is worth changing.
     pub(super) fn change(&self, trial: &CapacityTrial, parts: &[SizedPart], sure: Assurance) -> Option<Change> {
         if !self.changes_anything() {
             return None;
         }
-        let mut effects: Vec<Effect> = self.shared().map(|pool| self.pool_effect(pool)).into_iter().collect();
+        let mut effects: Vec<Effect> =
+            self.shared().filter(|_| self.pool_held()).map(|pool| self.pool_effect(pool)).into_iter().collect();
         let mut assumed = vec!["Users submit the same jobs at the same times, whatever they wait.".to_owned()];
         let (regret, fewer, undo): (_, Vec<&str>, _) = if let Some(mix) = self.of_mix() {
             let why = "the nodes were chosen so that the waits are kept on days drawn anew; the windows say what it cost on later ones";
@@ -393,7 +415,7 @@ impl CapacityBody {
             how_much: "may wait longer than today, within the target on the record".to_owned(),
         });
         Some(Change {
-            plan: "capacity",
+            plan: "nodes",
             effects,
             against: format!("the nodes as they are, {}", self.policy),
             basis: Basis::LaterDays,
@@ -403,7 +425,7 @@ impl CapacityBody {
             sure,
             assumed,
             holds_until: self.until_break.sentence(),
-            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --cluster FOLDER/cluster.toml` replays it."
+            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --site FOLDER/cluster.toml` replays it."
                 .to_owned(),
             command: None,
             undo,
@@ -442,7 +464,8 @@ mod tests {
         of_ten_minutes(&loaded(nodes))
     }
 
-    /// Found by a newcomer: 48 nodes were advised, and nobody said which jobs asked for them, nor that 28 by the simple rule had done better.
+    /// Regression test: 48 nodes were advised, and nothing said which jobs asked for them, nor that
+    /// 28 by the simple rule had done better.
     #[test]
     fn which_jobs_ask_for_the_nodes_is_told_and_whether_the_simple_rule_did_no_worse() {
         let answer = answer(2);
@@ -456,7 +479,7 @@ mod tests {
         assert!(binds.is_some_and(|said| said.contains("a by jobs of")), "{:?}", report.summary);
         // Theory stands with the theory.
         assert!(!report.summary.iter().any(|said| said.contains("theory")), "{:?}", report.summary);
-        let theory = report.sections.iter().find(|section| section.id == "capacity-theory").unwrap();
+        let theory = report.sections.iter().find(|section| section.id == "nodes-theory").unwrap();
         assert!(theory.finding.contains("Queueing theory and the replays"), "{}", theory.finding);
         // 16 GPUs for five of twelve hours, and one for half an hour of each, of 24 GPUs.
         let check = answer.body.theory.iter().find(|check| check.nodes == 3).unwrap();
@@ -464,7 +487,8 @@ mod tests {
         assert!((check.load - by_hand).abs() < 0.01, "{check:?}");
     }
 
-    /// Found by a newcomer: 26 nodes were to be bought by a strict order that nobody knew of, where none were by backfill.
+    /// Regression test: 26 nodes were to be bought by a strict order that nobody knew of, where
+    /// none were by backfill.
     #[test]
     fn where_no_start_tells_the_order_the_other_stands_beside() {
         let mut loaded = loaded(3);
@@ -473,7 +497,8 @@ mod tests {
         assert_eq!(skip.body.in_all.in_all_if_passed, None);
         let mut strict = of_ten_minutes_under(&loaded, Scan::Strict);
         assert_eq!(strict.body.in_all.in_all_if_passed, Some(skip.body.in_all.needed));
-        // It leads where it is another number and nodes would be bought or go.
+        // The caution leads where the other order needs another number and nodes would be bought or
+        // go.
         strict.body.nodes[0].recommended = strict.body.nodes[0].now + 2;
         strict.body.in_all.in_all_if_passed = Some(strict.body.in_all.needed + 1);
         assert!(strict.body.act().starts_with("**Find out first") && strict.body.act().contains("If it does: **Buy 2"));
@@ -481,7 +506,8 @@ mod tests {
         assert!(strict.body.act().starts_with("**Buy 2"), "{}", strict.body.act());
     }
 
-    /// Found by a newcomer: figures stood in the imperative behind "far from what happened", and the confidence told the same test twice.
+    /// Regression test: figures stood in the imperative behind "far from what happened", and the
+    /// confidence gave one test twice.
     #[test]
     fn on_a_replay_far_from_the_record_nothing_is_to_be_applied() {
         let mut loaded = loaded(2);
@@ -509,12 +535,12 @@ mod tests {
         assert!(said.unwrap().contains("1,014 of 1,040 jobs are judged. Of the others 26 came before"));
     }
 
-    /// Found by a newcomer: where the advice was to change nothing, nobody said how sure that was.
+    /// Regression test: where the advice was to change nothing, nothing said how sure that was.
     #[test]
     fn an_answer_that_changes_nothing_says_how_sure_it_is() {
         let answer = answer(3);
         assert!(answer.recommendation.is_none() && answer.action.contains("Change nothing"), "{}", answer.action);
-        let said = report(&answer).summary.last().cloned().unwrap();
+        let said = report(&answer).summary[2].clone();
         assert!(said.starts_with("Confidence: high. The replay repeats what happened"), "{said}");
         assert!(said.contains("tests (a pool in a window)"), "{said}");
     }

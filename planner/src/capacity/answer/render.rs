@@ -1,4 +1,4 @@
-//! The answer of `plan capacity` as a report.
+//! The answer of `plan nodes` as a report.
 //!
 //! O(parts + windows). Worked example: 12 nodes needed, 10 to 14, where there are 9, is told as "12 (10 to 14)" beside 9.
 
@@ -25,8 +25,11 @@ const LISTED: usize = 5;
 /// The answer as a report.
 pub fn report(answer: &CapacityAnswer) -> Report {
     let (trial, body) = (&answer.trial, &answer.body);
-    let subtitle =
-        format!("95 % of the jobs to wait at most {}, {}", format::duration(body.target.p95_wait_s), body.policy);
+    let subtitle = format!(
+        "95 % of the jobs of each VC and of each size to wait at most {}, {}",
+        format::duration(body.target.p95_wait_s),
+        body.policy
+    );
     let mut sections = vec![body.by_type()];
     sections.extend(body.mix.as_ref().map(MixAnswer::section));
     sections.extend([body.tested(trial), body.other_numbers(), body.theory_section()]);
@@ -40,38 +43,40 @@ impl CapacityBody {
         let of_test = self.cautions_of_the_test(trial);
         let mut said: Vec<String> = Vec::new();
         let all = self.in_all;
-        said.push(format!(
-            "Of {} {}{}, **{}** keep the target{}{}{}.",
-            format::counted(all.now - all.not_judged.min(all.now), "node", "nodes"),
-            if self.sizes_unknown { "last known" } else { "today" },
+        let growth = self.growth.as_ref().map_or_else(String::new, |growth| {
+            format!(
+                " under growth ({}{})",
+                growth_in_words(growth.factor, &growth.teams),
+                growth
+                    .gpu_time_ratio
+                    .as_ref()
+                    .map_or_else(String::new, |ratio| format!("; {}", drawn_phrase(growth.draws, ratio)))
+            )
+        });
+        let there_are = format!(
+            "there are {}{}{}",
+            format::count(all.now - all.not_judged.min(all.now)),
+            if self.sizes_unknown { " last known" } else { " today" },
             if all.not_judged == 0 {
                 String::new()
             } else {
                 format!(" (without {} of pools that are not judged)", format::count(all.not_judged))
-            },
-            format::count(all.needed),
-            self.how_they_queue(),
-            match &self.growth {
-                None => String::new(),
-                Some(growth) => format!(
-                    " under growth ({}{})",
-                    growth_in_words(growth.factor, &growth.teams),
-                    growth
-                        .gpu_time_ratio
-                        .as_ref()
-                        .map_or_else(String::new, |ratio| format!("; {}", drawn_phrase(growth.draws, ratio)))
-                ),
-            },
-            match all.recommended.saturating_sub(all.not_judged) {
-                // Less than what is there is told by the action.
-                more if more > all.needed && more > all.now && !self.sizes_unknown => format!(
-                    "; {} are recommended, as the fewest do not keep it on 97.5 % of days drawn anew{}",
-                    format::count(more),
-                    if self.growth.is_some() { ", of all draws together" } else { "" }
-                ),
-                _ => String::new(),
-            },
-        ));
+            }
+        );
+        let how = self.how_they_queue();
+        said.push(match all.recommended.saturating_sub(all.not_judged) {
+            // Fewer than there are stand in the action.
+            more if more > all.needed && more > all.now && !self.sizes_unknown => format!(
+                "The target takes **{}**{how}{growth}, and {there_are}: {} kept it on the record, the others are a margin for 97.5 % of days drawn anew{}.",
+                format::counted(more, "node", "nodes"),
+                format::count(all.needed),
+                if self.growth.is_some() { ", of all draws together" } else { "" }
+            ),
+            _ => format!(
+                "The target takes **{}**{how}{growth}, and {there_are}.",
+                format::counted(all.needed, "node", "nodes")
+            ),
+        });
         said.extend(self.without_margin());
         said.extend(self.what_binds());
         said.extend(self.pooled());
@@ -97,7 +102,7 @@ impl CapacityBody {
             format::float(trial.of.oracle.amount, 1),
             self.unjudged_in_words().map_or_else(String::new, |apart| format!(" {apart}")),
         ));
-        // What is a caution stands among the notes, and the confidence names it.
+        // What is a caution is told as one.
         said.extend(self.beside_simple(trial).filter(|simple| !of_test.contains(simple)));
         if !self.until_break.broken_today.is_empty() {
             said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
@@ -107,7 +112,8 @@ impl CapacityBody {
         said
     }
 
-    /// Of which pools as many nodes are recommended as were needed on the record and no more, as nobody knows how many more days like it would take; in a sentence.
+    /// A sentence that names the pools for which just the nodes needed on the record are
+    /// recommended, as nobody knows how many more days like it would take.
     fn without_margin(&self) -> Option<String> {
         if self.sizes_unknown || self.of_mix().is_some() {
             return None;
@@ -123,7 +129,7 @@ impl CapacityBody {
         })
     }
 
-    /// Which jobs ask for the nodes that are to be bought, in a sentence.
+    /// A sentence on the jobs that ask for the nodes that are to be bought.
     fn what_binds(&self) -> Option<String> {
         let bought = self.nodes.iter().filter(|of| of.recommended > of.now);
         let named: Vec<String> = bought.filter_map(|of| Some(format!("{} by {}", of.name, binds(of)?))).collect();
@@ -135,7 +141,8 @@ impl CapacityBody {
         })
     }
 
-    /// That the simple rule did no worse on the later windows, and what it has from now on, in a sentence.
+    /// A sentence that the simple rule did no worse on the later windows, and what it has from now
+    /// on.
     pub(super) fn beside_simple(&self, trial: &CapacityTrial) -> Option<String> {
         let (simple, tested) = Self::no_better_than_simple(trial)?;
         let all = self.in_all;
@@ -171,7 +178,7 @@ impl CapacityBody {
         ))
     }
 
-    /// Which jobs the numbers rest on, and which they do not, in a sentence.
+    /// A sentence on the jobs that the numbers rest on, and those that they do not.
     fn judged_in_words(&self) -> String {
         let of = self.judged;
         let from = to_the_minute(&self.judged_from);
@@ -207,7 +214,7 @@ impl CapacityBody {
         let mut table = ReportTable::new(
             "Nodes by type",
             vec![
-                Column::text("Type"),
+                Column::text("Pool"),
                 Column::number(format!("{} a node", self.resource.many())),
                 Column::number("Today"),
                 Column::number("Needed"),
@@ -256,7 +263,7 @@ impl CapacityBody {
                 "**Interval**: the fewest nodes that keep the target in 2.5 % and in 97.5 % of days drawn anew, of all draws of the grown work together; the needed number is the median over draws. Where work only grows, neither is less than without growth. Under growth **broken** means in some draw."
             }
         };
-        let section = Section::new("capacity-nodes", "How many nodes");
+        let section = Section::new("nodes-needed", "How many nodes");
         let section = match self.in_all.needed_in_one_pool {
             None => section,
             Some(_) => section.with_definition(format!(
@@ -276,11 +283,11 @@ impl CapacityBody {
 
     fn tested(&self, trial: &CapacityTrial) -> Section {
         let columns = tell::columns("#Kept | #Tests");
-        let mut section = tell::rules("capacity-tested", trial, "the nodes as they are", columns, &|rule| {
+        let mut section = tell::rules("nodes-tested", trial, "the nodes as they are", columns, &|rule| {
             vec![Cell::Int(rule.figures.pools_kept as i64), Cell::Int(rule.figures.pools as i64)]
         });
         let column = Column::text("Pools that kept it, and the 95 % wait of all");
-        let windows = tell::windows("capacity-windows", trial, &NodesBy::ALL, column, &|rule| {
+        let windows = tell::windows("nodes-windows", trial, &NodesBy::ALL, column, &|rule| {
             let of = &rule.figures;
             let wait = of.p95_wait_s.map_or_else(|| "none".to_owned(), format::duration);
             format!("{} of {}, {wait}", of.pools_kept, of.pools).into()
@@ -327,7 +334,7 @@ impl CapacityBody {
         let points: Vec<(f64, f64)> =
             self.curve.iter().filter_map(|point| Some((point.nodes as f64, point.p95_wait_s?))).collect();
         let chart = Chart::xy(
-            "capacity-curve",
+            "nodes-curve",
             "Nodes and the 95 % wait",
             Axis::linear("Nodes"),
             Axis::duration("95 % quantile of the wait"),
@@ -340,7 +347,7 @@ impl CapacityBody {
             None => "the jobs of the record",
             Some(_) => "the grown work, mean over draws",
         };
-        Section::new("capacity-curve", "What other numbers of nodes do")
+        Section::new("nodes-curve", "What other numbers of nodes do")
             .with_table(table)
             .with_chart(chart)
             .with_definition(format!("Each pool has that share of its nodes, rounded up; the jobs are {work}. **today** is what a freeze does. Numbers that a pool's mean demand exceeds are left out."))
@@ -364,7 +371,7 @@ impl CapacityBody {
                 if check.differs { "differs" } else { "agrees" }.into(),
             ]);
         }
-        let section = Section::new("capacity-theory", "What queueing theory says");
+        let section = Section::new("nodes-theory", "What queueing theory says");
         let section = match self.theory_in_words() {
             Some(said) => section.with_finding(said),
             None => section,

@@ -1,4 +1,4 @@
-//! Rows of the answer of `plan capacity`, made of what was sized and tested.
+//! Rows of the answer of `plan nodes`, made of what was sized and tested.
 //!
 //! O(parts). Worked example: a pool of two kinds of nodes, of which 8 and 4 are there and 9 in all are needed, is two rows: 8 → 6 and 4 → 3.
 
@@ -24,7 +24,7 @@ use crate::replay::answer::KnownByRun;
 use crate::replay::input::Loaded;
 use crate::sim::Group;
 
-/// What is to be known of a part's numbers.
+/// Note on a part's numbers.
 fn note(of: &SizedPart) -> Option<String> {
     let needed = of.needed.filter(|needed| needed.low.is_none() || needed.high.is_none())?;
     let why = match (needed.blocks < FEWEST_BLOCKS, needed.high) {
@@ -40,7 +40,7 @@ fn note(of: &SizedPart) -> Option<String> {
     Some(format!("{why}{}", if bought { "; what to have is the needed number itself, without a margin" } else { "" }))
 }
 
-/// What was assumed.
+/// Assumptions.
 pub(super) fn notes(
     loaded: &Loaded,
     request: &CapacityRequest,
@@ -220,7 +220,7 @@ pub(super) fn curve(parts: &[SizedPart]) -> Vec<CapacityPoint> {
 }
 
 pub(super) fn until_break(loaded: &Loaded, parts: &[SizedPart], end: i64, day: &dyn Fn(i64) -> String) -> UntilBreak {
-    let trend = DemandTrend::of(&loaded.workload, end);
+    let trend = DemandTrend::new(&loaded.workload, end);
     let broken = |factor: &BreakFactor| factor.value < 1.0;
     let known = parts.iter().filter_map(|part| Some((part.part.name.as_str(), part.breaks?)));
     let first = known.clone().filter(|(_, factor)| !broken(factor)).min_by(|a, b| a.1.value.total_cmp(&b.1.value));

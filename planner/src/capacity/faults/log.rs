@@ -26,9 +26,9 @@ pub const MOST_NODES: u32 = 10_000_000;
 pub struct NodeDown {
     /// The node, numbered in the order of names.
     pub node: u32,
-    /// From here.
+    /// Beginning of the outage.
     pub from_s: f64,
-    /// To here, the end of the log at most.
+    /// End of the outage, at most the end of the log.
     pub to_s: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct NodeDown {
 pub struct FaultLog {
     /// Nodes that the log watches.
     pub nodes: u32,
-    /// Of them, those that it names.
+    /// Nodes that the log names.
     pub named: u32,
     /// How long it lasts, seconds.
     pub length_s: f64,
@@ -117,15 +117,15 @@ impl FaultLog {
             }
         }
         changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let (mut now, mut since, mut found) = (0i64, begin, Vec::new());
+        let (mut now, mut since, mut result) = (0i64, begin, Vec::new());
         for (at, change) in changes.into_iter().chain([(end, 0)]) {
             if at > since {
-                found.push((since, at, u32::try_from(now).unwrap_or(0)));
+                result.push((since, at, u32::try_from(now).unwrap_or(0)));
                 since = at;
             }
             now += change;
         }
-        found
+        result
     }
 }
 
@@ -150,7 +150,7 @@ fn events(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
     order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)));
     // Of each node: faults that last, and since when it is down.
     let mut open: BTreeMap<&str, (u32, f64)> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for (time, ends, at, node) in order {
         let (faults, since) = open.entry(node).or_insert((0, time));
         match (ends, *faults) {
@@ -162,21 +162,21 @@ fn events(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
             }
             (true, 1) => {
                 *faults = 0;
-                found.push((node.to_owned(), *since, Some(time)));
+                result.push((node.to_owned(), *since, Some(time)));
             }
             (true, _) => *faults -= 1,
         }
     }
     let lasting = open.into_iter().filter(|(_, (faults, _))| *faults > 0);
-    found.extend(lasting.map(|(node, (_, since))| (node.to_owned(), since, None)));
-    Ok((found, 0.0))
+    result.extend(lasting.map(|(node, (_, since))| (node.to_owned(), since, None)));
+    Ok((result, 0.0))
 }
 
 /// Stretches of a CSV.
 fn rows(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
     let wrong = |line: u64, what: String| Error::file(file.to_owned(), line, what);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let mut found: Vec<Written> = Vec::new();
+    let mut result: Vec<Written> = Vec::new();
     let mut counted = None;
     for row in reader.deserialize::<Row>() {
         let row = row.map_err(|error| {
@@ -184,7 +184,7 @@ fn rows(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
             wrong(line, format!("{error}; the header is node,down_from,down_to"))
         })?;
         // The header is the first line.
-        let line = found.len() as u64 + 2;
+        let line = result.len() as u64 + 2;
         let mut time = |text: &str| -> Result<f64> {
             let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=1e11).contains(seconds));
             let is_counted = seconds.is_some();
@@ -208,10 +208,10 @@ fn rows(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
         if to.is_some_and(|to| to < from) {
             return Err(wrong(line, format!("node {} is up again before it is down", excerpt(&row.node))));
         }
-        found.push((row.node, from, to));
+        result.push((row.node, from, to));
     }
-    let first = found.iter().map(|(_, from, _)| *from).reduce(f64::min).unwrap_or(0.0);
-    Ok((found, if counted == Some(false) { first } else { 0.0 }))
+    let first = result.iter().map(|(_, from, _)| *from).reduce(f64::min).unwrap_or(0.0);
+    Ok((result, if counted == Some(false) { first } else { 0.0 }))
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl FaultsAnswer {
             vec![ChartSeries::new("the log's nodes", Mark::Step, points.collect())],
         )
         .with_reading("Where the line meets the availability asked for, there are enough spares.");
-        Section::new("capacity-faults", "Failures and spares")
+        Section::new("nodes-faults", "Failures and spares")
             .answering(Question::Fail)
             .with_finding(self.sentence())
             .with_table(spares)

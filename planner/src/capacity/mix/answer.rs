@@ -32,15 +32,15 @@ const FASTER: [f64; 3] = [0.8, 1.0, 1.25];
 /// A kind of nodes, as the file has it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KindOfNodes {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// Their type.
+    /// GPU type of the nodes.
     pub gpu_type: Option<String>,
-    /// What an hour of a node costs that is yet to be had.
+    /// Cost of an hour of a node that is yet to be had.
     pub per_hour: f64,
-    /// What an hour of a node costs that is there already.
+    /// Cost of an hour of a node that is there already.
     pub there_per_hour: f64,
     /// How fast jobs of each size class run; an assumption of the file.
     pub speed: Vec<SpeedOfClass>,
@@ -49,7 +49,7 @@ pub struct KindOfNodes {
 /// A speed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SpeedOfClass {
-    /// Of jobs of this size.
+    /// Size class of the jobs.
     pub class: SizeClass,
     /// How fast they run.
     pub speed: f64,
@@ -79,7 +79,7 @@ pub struct NodesOfKind {
 /// Nodes by kind with their cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PricedNodes {
-    /// How they stand.
+    /// How the nodes stand.
     pub stand: NodesStand,
     /// The kind that stands apart.
     pub apart: Option<String>,
@@ -87,7 +87,7 @@ pub struct PricedNodes {
     pub classes: Vec<SizeClass>,
     /// Nodes, of kinds that there are any of.
     pub nodes: Vec<NodesOfKind>,
-    /// What they cost a month.
+    /// Cost a month.
     pub per_month: f64,
 }
 
@@ -106,22 +106,22 @@ pub struct MixOfPool {
     pub cheapest: Option<PricedNodes>,
     /// The cheapest that are enough on 97.5 % of resampled days (under growth of those of all draws together); none where that is not known.
     pub upper: Option<PricedNodes>,
-    /// What to have.
+    /// Recommended stock.
     pub recommended: PricedNodes,
     /// Whether the search came to its end; else a cheaper mix may be there.
     pub complete: bool,
 }
 
-/// What all pools cost a month by a rule.
+/// Cost of all pools a month by a rule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostByRule {
     /// The rule; there is no oracle.
     pub by: MixBy,
-    /// The same in words.
+    /// The rule in words.
     pub what: String,
     /// Nodes.
     pub nodes: u64,
-    /// What they cost a month.
+    /// Cost a month.
     pub per_month: f64,
 }
 
@@ -134,7 +134,7 @@ pub struct AnotherKind {
     pub faster: f64,
     /// Fewest nodes that are enough, in the pools where some number is.
     pub nodes: u64,
-    /// What they cost a month.
+    /// Cost a month.
     pub per_month: f64,
     /// What the fewest of today's kinds cost in the same pools.
     pub today_per_month: f64,
@@ -149,7 +149,7 @@ pub struct AnotherKind {
 /// The test of the mixes on later days. Amounts are what the nodes cost a month, mean over windows.
 pub type MixTrial = Trial<MixBy, TestsKept, MixInWindow>;
 
-/// What is told of a mix in a window, beside its cost.
+/// Figures of a mix in a window, beside its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MixInWindow {
     /// Nodes.
@@ -169,21 +169,21 @@ pub struct MixAnswer {
     pub kinds: Vec<KindOfNodes>,
     /// Pools.
     pub pools: Vec<MixOfPool>,
-    /// What all pools cost by each rule.
+    /// Cost of all pools by each rule.
     pub cost: Vec<CostByRule>,
     /// What another kind alone does.
     pub another: Vec<AnotherKind>,
     /// The test on later days.
     pub trial: MixTrial,
-    /// What to do, in a sentence.
+    /// Recommended action, in a sentence.
     pub action: String,
-    /// What is recommended, as `emit` writes it.
+    /// Recommendation, as `emit` writes it.
     #[serde(skip)]
     #[schemars(skip)]
     pub(in crate::capacity) chosen: Vec<ChosenNodes>,
 }
 
-/// What is recommended of a part.
+/// Recommendation for a part.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::capacity) struct ChosenNodes {
     /// The part with all kinds.
@@ -217,7 +217,7 @@ impl MixAnswer {
     ///
     /// # Errors
     /// If a part has nodes that are no kind of the file, or as [`crate::sim::simulate`].
-    pub(in crate::capacity) fn of(
+    pub(in crate::capacity) fn new(
         loaded: &Loaded,
         kinds: &NodeKinds,
         with: (&Policy, &WaitTarget),
@@ -229,14 +229,14 @@ impl MixAnswer {
         let planned: Vec<PlannedPart> = parts
             .par_iter()
             .map(|part| {
-                let found = plan(part, kinds, draws, with, (&windows, end));
+                let result = plan(part, kinds, draws, with, (&windows, end));
                 watch.made();
-                found
+                result
             })
             .collect::<Result<_>>()?;
         let mut answer = Self {
             currency: kinds.currency.clone(),
-            kinds: kinds.kinds.iter().map(KindOfNodes::of).collect(),
+            kinds: kinds.kinds.iter().map(KindOfNodes::new).collect(),
             cost: MixBy::ALL
                 .into_iter()
                 .filter(|by| *by != MixBy::Oracle)
@@ -256,7 +256,7 @@ impl MixAnswer {
         Ok(answer)
     }
 
-    /// What all pools cost a month by a rule; 0 of the oracle, which is not planned.
+    /// Cost of all pools a month by a rule; 0 of the oracle, which is not planned.
     pub fn per_month(&self, by: MixBy) -> f64 {
         self.cost.iter().find(|cost| cost.by == by).map_or(0.0, |cost| cost.per_month)
     }
@@ -280,7 +280,7 @@ impl MixAnswer {
 }
 
 impl KindOfNodes {
-    fn of(kind: &NodeKind) -> Self {
+    fn new(kind: &NodeKind) -> Self {
         let speed = |class: SizeClass| SpeedOfClass { class, speed: kind.speed(class) };
         Self {
             name: kind.name.clone(),
@@ -332,8 +332,8 @@ fn plan(
     let window = (warmed_up(end), end);
     let part_kinds = PartKinds::new(&of.part, kinds.of_part(&of.part)?);
     let jobs: Vec<Workload> = draws.iter().map(|draw| of.part.jobs(draw)).collect();
-    let asked = jobs.first().and_then(|jobs| OfferedTraffic::of(jobs, window));
-    let Some((asked, needed)) = asked.zip(of.needed) else {
+    let request = jobs.first().and_then(|jobs| OfferedTraffic::new(jobs, window));
+    let Some((request, needed)) = request.zip(of.needed) else {
         let now = Mix {
             way: Way::OneQueue,
             per_h: part_kinds.per_h(part_kinds.part.now()),
@@ -354,7 +354,7 @@ fn plan(
         return Ok(PlannedPart { stock, answer, chosen: chosen(&part_kinds, &now), alone: Vec::new() });
     };
     let bench = Bench::new(part_kinds, jobs, with, window)?;
-    let planned = Planned::of(&bench, Some(&needed), &asked, heldout::earlier(windows, &of.part.name))?;
+    let planned = Planned::of(&bench, Some(&needed), &request, heldout::earlier(windows, &of.part.name))?;
     let gpus = bench.kinds.part.gpus(needed.value);
     let mut alone = Vec::new();
     for (at, kind) in bench.kinds.kinds.iter().enumerate().filter(|(at, _)| !bench.kinds.is_own(*at)) {
@@ -396,7 +396,7 @@ fn cost(kinds: &NodeKinds, parts: &[PlannedPart], by: MixBy) -> CostByRule {
 
 fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
     let row = |(kind, faster): (&NodeKind, f64)| {
-        let mut found = AnotherKind {
+        let mut result = AnotherKind {
             kind: kind.name.clone(),
             faster,
             nodes: 0,
@@ -409,16 +409,16 @@ fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
         for part in parts {
             let of = part.alone.iter().find(|alone| alone.kind == kind.name && alone.faster == faster);
             let Some((alone, today)) = of.zip(part.answer.in_proportions.as_ref()) else { continue };
-            found.of += 1;
+            result.of += 1;
             if let Some((nodes, per_h)) = alone.nodes {
-                found.pools += 1;
-                found.nodes += u64::from(nodes);
-                found.per_month += per_h * MONTH_H;
-                found.today_per_month += today.per_month;
+                result.pools += 1;
+                result.nodes += u64::from(nodes);
+                result.per_month += per_h * MONTH_H;
+                result.today_per_month += today.per_month;
             }
         }
-        found.even_per_hour = (found.nodes > 0).then(|| found.today_per_month / MONTH_H / found.nodes as f64);
-        found
+        result.even_per_hour = (result.nodes > 0).then(|| result.today_per_month / MONTH_H / result.nodes as f64);
+        result
     };
     let all = kinds.kinds.iter().flat_map(|kind| FASTER.map(|faster| (kind, faster)));
     all.map(row).filter(|row| row.of > 0).collect()
@@ -432,18 +432,18 @@ fn trial(kinds: &NodeKinds, windows: &[MixWindow], day: &dyn Fn(i64) -> String) 
             let (per_h, nodes, pools_kept) = window.by(kinds, by);
             (per_h * MONTH_H, MixInWindow { nodes, pools_kept, pools: pools(window) })
         };
-        let found: Vec<(f64, MixInWindow)> = windows.iter().map(in_window).collect();
+        let result: Vec<(f64, MixInWindow)> = windows.iter().map(in_window).collect();
         let figures = TestsKept {
-            nodes: average(found.iter().map(|(_, of)| of.nodes as f64)),
-            pools_kept: found.iter().map(|(_, of)| of.pools_kept).sum(),
+            nodes: average(result.iter().map(|(_, of)| of.nodes as f64)),
+            pools_kept: result.iter().map(|(_, of)| of.pools_kept).sum(),
             pools: windows.iter().map(pools).sum(),
         };
         Priced {
             id: by,
             words: by.in_words().to_owned(),
             kept: figures.pools_kept == figures.pools,
-            blocks: found.iter().map(|(cost, _)| *cost).collect(),
-            windows: found,
+            blocks: result.iter().map(|(cost, _)| *cost).collect(),
+            windows: result,
             figures,
         }
     };

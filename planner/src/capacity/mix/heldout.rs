@@ -70,17 +70,17 @@ pub(in crate::capacity) fn test(
     windows: &[TestedWindow],
     watch: &dyn Watch,
 ) -> Result<Vec<MixWindow>> {
-    let mut found: Vec<MixWindow> = Vec::new();
+    let mut result: Vec<MixWindow> = Vec::new();
     for window in windows {
         let stretch = (window.from_ms, window.to_ms);
-        let Before { known, ahead, parts } = Before::of(loaded, stretch);
+        let Before { known, ahead, parts } = Before::new(loaded, stretch);
         let tested: Result<Vec<Option<NamedPart>>> = parts
             .par_iter()
             .map(|part| {
                 let judged = window.parts.iter().find(|judged| judged.name == part.name);
                 let tested = judged.map(|judged| {
                     let jobs = (part.jobs(&known), part.jobs(&ahead));
-                    tested(part, kinds, jobs, with, (stretch, &judged.decided, earlier(&found, &part.name)))
+                    tested(part, kinds, jobs, with, (stretch, &judged.decided, earlier(&result, &part.name)))
                 });
                 watch.made();
                 Ok(tested.transpose()?.map(|tested| (part.name.clone(), tested)))
@@ -88,10 +88,10 @@ pub(in crate::capacity) fn test(
             .collect();
         let parts: Vec<NamedPart> = tested?.into_iter().flatten().collect();
         if !parts.is_empty() {
-            found.push(MixWindow { from_ms: window.from_ms, to_ms: window.to_ms, parts });
+            result.push(MixWindow { from_ms: window.from_ms, to_ms: window.to_ms, parts });
         }
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// Every rule in one part and window.
@@ -107,9 +107,9 @@ fn tested(
     let planned = Planned::of(&earlier, decided.needed.as_ref(), &decided.asked, so_far)?;
     drop(earlier);
     let bench = Bench::new(PartKinds::new(part, kinds.of_part(part)?), vec![ahead], with, (from, to))?;
-    let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(decided.fewest)), None])?;
+    let [oracle, _] = bench.cheapest(&[Some(bench.kinds.part.counts(decided.fewest)), None])?;
     let test = |by: MixBy| {
-        let mix = match (&hindsight.mix, by) {
+        let mix = match (&oracle.mix, by) {
             (Some(mix), MixBy::Oracle) => mix,
             _ => planned.by(by),
         };

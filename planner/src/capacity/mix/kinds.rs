@@ -44,19 +44,19 @@ const SPEEDS: (f64, f64) = (0.01, 100.0);
 /// A kind of nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeKind {
-    /// Its name, unique in the file.
+    /// Name of the kind, unique in the file.
     pub name: String,
     /// GPUs of a node.
     pub gpus_per_node: u32,
-    /// Their type, as the trace names it.
+    /// GPU type of the nodes, as the trace names it.
     pub gpu_type: Option<String>,
-    /// What an hour of a node costs that is yet to be had.
+    /// Cost of an hour of a node that is yet to be had.
     pub per_h: f64,
-    /// What an hour of a node costs that is there already.
+    /// Cost of an hour of a node that is there already.
     pub there_per_h: f64,
     /// How fast jobs run on it.
     speed: f64,
-    /// The same of size classes.
+    /// How fast jobs of a size class run on it, where that differs.
     speed_by_class: BTreeMap<SizeClass, f64>,
     /// Most nodes of it in a pool.
     pub most_per_pool: Option<u32>,
@@ -119,7 +119,7 @@ struct Entry {
 }
 
 impl PriceFile<'_> {
-    /// What an hour of a node costs: rented, or bought and spread over its life.
+    /// Cost of an hour of a node: rented, or bought and spread over its life.
     fn per_h(&self, entry: &Entry) -> Result<f64> {
         let name = entry.name.get_ref();
         let more_than_nothing = "write what it costs, more than 0";
@@ -198,9 +198,9 @@ impl PriceFile<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::capacity) struct KindStock {
     pub(super) kind: String,
-    /// That are there.
+    /// Nodes today.
     pub(super) there: u32,
-    /// That are to be there.
+    /// Nodes to have.
     pub(super) nodes: u32,
 }
 
@@ -236,7 +236,8 @@ impl NodeKinds {
         Ok(Self { file: file.to_owned(), currency: content.currency, kinds })
     }
 
-    /// What an hour of the nodes of all pools costs, where those of a kind that are there serve any pool.
+    /// Cost of an hour of the nodes of all pools, where those of a kind that are there serve any
+    /// pool.
     pub(super) fn per_h_of_all<'s>(&self, stock: impl Iterator<Item = &'s KindStock>) -> f64 {
         let mut all: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for of in stock {

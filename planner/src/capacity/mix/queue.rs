@@ -54,9 +54,9 @@ impl<'a> Queue<'a> {
             None => {
                 let mut verdict = Verdict { kept: 0, days: 0.0 };
                 for search in &self.draws {
-                    let found = search.with_counts(counts)?;
-                    verdict.kept += usize::from(found.kept);
-                    verdict.days += found.kept_share;
+                    let result = search.with_counts(counts)?;
+                    verdict.kept += usize::from(result.kept);
+                    verdict.days += result.kept_share;
                 }
                 self.seen.insert(counts.to_vec(), verdict);
                 verdict

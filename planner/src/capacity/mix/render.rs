@@ -35,7 +35,7 @@ impl MixAnswer {
         money(amount, &self.currency)
     }
 
-    /// What to do, in a sentence.
+    /// Recommended action, in a sentence.
     pub(super) fn act(&self) -> String {
         let cost = |by: MixBy| self.money(self.per_month(by));
         if !self.changes() {
@@ -93,7 +93,7 @@ impl MixAnswer {
         broken.map(|pool| pool.pool.as_str()).collect()
     }
 
-    /// That some pools give up nodes of a kind while others buy such nodes, in a sentence.
+    /// A sentence that some pools give up nodes of a kind while others buy such nodes.
     fn given_up(&self, kind: &str) -> Option<String> {
         let (mut gone, mut bought) = (0u64, 0u64);
         for pool in &self.pools {
@@ -196,7 +196,7 @@ impl MixAnswer {
                 format!("{} of {}", row.pools, row.of).into(),
             ]);
         }
-        let mut section = Section::new("capacity-mix", "Which kinds of nodes").with_table(pools).with_table(costs);
+        let mut section = Section::new("nodes-mix", "Which kinds of nodes").with_table(pools).with_table(costs);
         if !self.another.is_empty() {
             section = section.with_table(another);
         }

@@ -29,7 +29,7 @@ use crate::plan::recommendation::worth;
 pub enum MixBy {
     /// The nodes there are.
     Static,
-    /// What the plan recommends.
+    /// Recommendation of the plan.
     Recommended,
     /// The cheapest mix that kept the target before.
     Cheapest,
@@ -67,7 +67,7 @@ impl MixBy {
         Self::Oracle,
     ];
 
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Static => "nodes as they are",
@@ -93,9 +93,10 @@ impl MixBy {
 /// What earlier windows say of the upper mix of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Earlier {
-    /// It broke the target in one in which the nodes as they were kept it.
+    /// True if the mix broke the target in a window in which the nodes as they were kept it.
     pub(super) failed: bool,
-    /// It broke the target in one in which the upper end in today's proportions kept it.
+    /// True if the mix broke the target in a window in which the upper end in today's proportions
+    /// kept it.
     pub(super) worse: bool,
 }
 
@@ -112,7 +113,7 @@ pub(super) struct Planned {
     pub(super) proportions_upper: Option<Mix>,
     /// The cheapest, and the cheapest on other days.
     pub(super) cheapest: [Best; 2],
-    /// What to have.
+    /// Recommended stock.
     pub(super) recommended: Mix,
     /// By the peak and by the mean, in proportions; the same of the cheapest kind.
     pub(super) naive: [Mix; 4],
@@ -123,11 +124,11 @@ impl Planned {
     /// say of such mixes.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn of(
         bench: &Bench<'_>,
         needed: Option<&Needed>,
-        asked: &OfferedTraffic,
+        request: &OfferedTraffic,
         earlier: Earlier,
     ) -> Result<Self> {
         let part = &bench.kinds.part;
@@ -150,10 +151,10 @@ impl Planned {
             (_, Some(upper)) if !earlier.failed && cheaper(upper) => upper,
             _ => &now,
         };
-        let cheap = cheapest_kind(bench, asked);
+        let cheap = cheapest_kind(bench, request);
         let of_cheap = |gpus: f64| {
             let each = f64::from(bench.kinds.kinds.get(cheap).map_or(1, |kind| kind.gpus_per_node));
-            bench.mix(bench.kinds.only(cheap, ((gpus.max(asked.largest_gpus) / each).ceil() as u32).max(1)))
+            bench.mix(bench.kinds.only(cheap, ((gpus.max(request.largest_gpus) / each).ceil() as u32).max(1)))
         };
         Ok(Self {
             recommended: recommended.clone(),
@@ -161,10 +162,10 @@ impl Planned {
             proportions: needed.map(|needed| in_proportions(needed.value)),
             proportions_upper: needed.map(|needed| in_proportions(needed.upper())),
             naive: [
-                in_proportions(part.by_peak(asked)),
-                in_proportions(part.by_mean(asked)),
-                of_cheap(asked.peak_gpus),
-                of_cheap(asked.mean_gpus / crate::capacity::rule::USUAL),
+                in_proportions(part.by_peak(request)),
+                in_proportions(part.by_mean(request)),
+                of_cheap(request.peak_gpus),
+                of_cheap(request.mean_gpus / crate::capacity::rule::USUAL),
             ],
             now,
             cheapest,
@@ -175,7 +176,7 @@ impl Planned {
     pub(super) fn by(&self, by: MixBy) -> &Mix {
         let [kept, upper] = &self.cheapest;
         let [peak, mean, peak_cheap, mean_cheap] = &self.naive;
-        let found = match by {
+        let result = match by {
             MixBy::Static | MixBy::Oracle => None,
             MixBy::Recommended => Some(&self.recommended),
             MixBy::Cheapest => kept.mix.as_ref(),
@@ -187,15 +188,16 @@ impl Planned {
             MixBy::PeakOfCheapest => Some(peak_cheap),
             MixBy::Mean80OfCheapest => Some(mean_cheap),
         };
-        found.unwrap_or(&self.now)
+        result.unwrap_or(&self.now)
     }
 }
 
-/// Of the kinds as fast as today's whose nodes hold what today's largest hold, as far as a job asks for it, the one whose GPUs cost least.
-fn cheapest_kind(bench: &Bench<'_>, asked: &OfferedTraffic) -> usize {
+/// The kind whose GPUs cost least among those as fast as today's whose nodes hold what today's
+/// largest hold, as far as a job asks for it.
+fn cheapest_kind(bench: &Bench<'_>, request: &OfferedTraffic) -> usize {
     let part = &bench.kinds.part;
     let today = part.groups().iter().take(part.own_kinds()).map(|group| group.gpus_per_node).max().unwrap_or(1);
-    let holds = asked.largest_gpus.min(f64::from(today));
+    let holds = request.largest_gpus.min(f64::from(today));
     let able = |kind: &usize| bench.kinds.kinds.get(*kind).is_some_and(|kind| f64::from(kind.gpus_per_node) >= holds);
     let queued = bench.queued().into_iter().filter(able);
     queued.min_by(|a, b| bench.per_gpu_h(*a).total_cmp(&bench.per_gpu_h(*b))).unwrap_or(0)

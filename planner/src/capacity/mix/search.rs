@@ -55,7 +55,7 @@ impl<'a> Bench<'a> {
     /// Judges the jobs submitted within `window` that run with the nodes of today.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn new(
         kinds: PartKinds<'a>,
         draws: Vec<Workload>,
@@ -74,7 +74,7 @@ impl<'a> Bench<'a> {
     fn classes(&self) -> Vec<SizeClass> {
         let has = |class: &SizeClass| {
             self.draws.iter().any(|(jobs, judged)| {
-                judged.iter().any(|job| SizeClass::of(jobs.shape_of(*job as usize).as_gpus()) == *class)
+                judged.iter().any(|job| SizeClass::new(jobs.shape_of(*job as usize).as_gpus()) == *class)
             })
         };
         SizeClass::ALL.into_iter().filter(has).collect()
@@ -110,16 +110,16 @@ impl<'a> Bench<'a> {
     /// Whether a mix keeps the target on the jobs of the first draw, queue by queue, and the waits.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn test(&self, mix: &Mix) -> Result<(bool, Vec<i64>)> {
         let (mut kept, mut waits) = (true, Vec::new());
         let Some((jobs, judged)) = self.draws.first() else { return Ok((false, waits)) };
         for (side, counts) in self.sides(mix) {
             let (jobs, judged) = self.kinds.jobs(jobs, judged, side);
-            let found =
+            let result =
                 Search::judging(&self.kinds.part, &jobs, self.with, self.window, &judged).with_counts(&counts)?;
-            kept &= found.kept;
-            waits.extend(found.waits_ms);
+            kept &= result.kept;
+            waits.extend(result.waits_ms);
         }
         Ok((kept, waits))
     }
@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
     /// Whether nodes in one queue are enough.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn is_enough(&self, counts: &[u32]) -> Result<bool> {
         self.on(Side::All, |queue| queue.enough(counts, Level::Kept))
     }
@@ -140,7 +140,7 @@ impl<'a> Bench<'a> {
     /// The cheapest mix of each [level](Level), given nodes in today's proportions that are enough for it (none of a level without).
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn cheapest(&self, known: &[Option<Vec<u32>>; 2]) -> Result<[Best; 2]> {
         let mut bests = known.each_ref().map(|_| Best { mix: None, complete: true });
         let levels: Vec<(usize, Level)> =
@@ -176,12 +176,12 @@ impl<'a> Bench<'a> {
             return Ok(Some(known.to_vec()));
         }
         let mut counts: Vec<u32> = known.iter().enumerate().map(|(kind, count)| (*count).min(most(kind))).collect();
-        let asked = self.kinds.part.gpus_of(known);
+        let request = self.kinds.part.gpus_of(known);
         let mut order = self.queued();
         order.sort_by(|a, b| self.per_gpu_h(*a).total_cmp(&self.per_gpu_h(*b)));
         for tenths in [10, 12, 15, 20, 30, 40] {
             for kind in &order {
-                let missing = (asked * tenths / 10).saturating_sub(self.kinds.part.gpus_of(&counts));
+                let missing = (request * tenths / 10).saturating_sub(self.kinds.part.gpus_of(&counts));
                 let each = self.kinds.kinds.get(*kind).map_or(1, |kind| u64::from(kind.gpus_per_node));
                 if let Some(count) = counts.get_mut(*kind) {
                     let more = u32::try_from(missing.div_ceil(each)).unwrap_or(u32::MAX);
@@ -200,7 +200,7 @@ impl<'a> Bench<'a> {
         (0..self.kinds.kinds.len()).filter(|kind| self.kinds.in_one_queue(*kind)).collect()
     }
 
-    /// What an hour of a GPU costs that is yet to be had.
+    /// Cost of an hour of a GPU that is yet to be had.
     pub(super) fn per_gpu_h(&self, kind: usize) -> f64 {
         self.kinds.kinds.get(kind).map_or(f64::INFINITY, |kind| kind.per_h / f64::from(kind.gpus_per_node))
     }
@@ -257,9 +257,9 @@ impl<'a> Bench<'a> {
             for (at, level) in levels {
                 let bound = bests.get(*at).and_then(|best| best.mix.as_ref()).map_or(f64::INFINITY, |mix| mix.per_h);
                 let most = self.affordable(kind, &self.kinds.only(kind, 0), bound);
-                let found = queue.least(&|nodes| self.kinds.only(kind, nodes), *level, (most, most))?;
+                let result = queue.least(&|nodes| self.kinds.only(kind, nodes), *level, (most, most))?;
                 if let Some(own) = own.get_mut(*at) {
-                    *own = found;
+                    *own = result;
                 }
             }
             Ok(())
@@ -299,7 +299,7 @@ impl<'a> Bench<'a> {
     /// The fewest nodes of one kind alone, so many times as fast as said, whatever they cost; `None` if none are enough, or more than can be had.
     ///
     /// # Errors
-    /// As [`crate::sim::simulate`].
+    /// Errors of [`crate::sim::simulate`].
     pub(super) fn alone(&self, kind: usize, faster: f64, guess: u32) -> Result<Option<u32>> {
         let most = self.kinds.most(kind).min(guess.saturating_mul(16).saturating_add(FURTHER));
         self.on(Side::On(kind, faster), |queue| {

@@ -148,14 +148,14 @@ fn beside_all(
         let bench = Bench::new(of_part, vec![jobs.clone()], with, window).unwrap();
         let known = bench.kinds.part.counts(fewest);
         let [kept, _] = bench.cheapest(&[Some(known.clone()), None]).unwrap();
-        let found = kept.mix.unwrap();
+        let result = kept.mix.unwrap();
         let same = bench.kinds.per_h(&known);
-        assert!(found.per_h <= same && bench.test(&found).unwrap().0 && kept.complete);
-        if found.way != Way::OneQueue {
+        assert!(result.per_h <= same && bench.test(&result).unwrap().0 && kept.complete);
+        if result.way != Way::OneQueue {
             continue;
         }
         cases += 1;
-        less += u32::from(found.per_h < same);
+        less += u32::from(result.per_h < same);
         let mut best = same;
         let mut left = vec![vec![]];
         while let Some(mut counts) = left.pop() {
@@ -169,10 +169,10 @@ fn beside_all(
                 best = bench.kinds.per_h(&counts);
             }
         }
-        assert!(best <= found.per_h * (1.0 + 1e-9), "the search found what no replay does");
-        if best < found.per_h * (1.0 - 1e-9) {
+        assert!(best <= result.per_h * (1.0 + 1e-9), "the search found what no replay does");
+        if best < result.per_h * (1.0 - 1e-9) {
             missed += 1;
-            worst = worst.max(found.per_h / best);
+            worst = worst.max(result.per_h / best);
         }
     }
     (cases, less, missed, worst)
@@ -318,7 +318,8 @@ fn a_level_over_draws_is_the_majority_or_the_days_of_all_together() {
     assert_eq!(over_draws(&[1, 2, 3, 4, 5], 1), [Some(3), None]);
 }
 
-/// Found by a newcomer: all draws had to keep the target, so that the worst of more draws bought more nodes.
+/// Regression test: all draws had to keep the target, so that the worst of more draws bought more
+/// nodes.
 #[test]
 fn more_draws_do_not_by_themselves_need_more_nodes() {
     let with_odd_ones = |odd: usize| -> Vec<i64> { (0..40).map(|draw| if draw < odd { 6 } else { 4 }).collect() };

@@ -44,12 +44,12 @@ pub(super) enum Side<'a> {
 pub(super) struct PartKinds<'a> {
     /// The part with all kinds.
     pub(super) part: Part,
-    /// Its own kinds, then the others.
+    /// Kinds of the part itself, then the others.
     pub(super) kinds: Vec<&'a NodeKind>,
 }
 
 impl<'a> PartKinds<'a> {
-    /// Of a part and its kinds.
+    /// Combines a part with its kinds.
     pub(super) fn new(part: &Part, kinds: Vec<&'a NodeKind>) -> Self {
         let further = kinds.iter().skip(part.groups().len());
         let further: Vec<(u32, Option<String>)> =
@@ -74,7 +74,7 @@ impl<'a> PartKinds<'a> {
         SizeClass::ALL.into_iter().all(|class| (self.speed(kind, class) - 1.0).abs() <= EQUAL)
     }
 
-    /// What an hour of so many nodes by kind costs.
+    /// Cost of an hour of so many nodes by kind.
     pub(super) fn per_h(&self, counts: &[u32]) -> f64 {
         let of = |((kind, now), count): ((&&NodeKind, &u32), &u32)| {
             f64::from(*count.min(now)) * kind.there_per_h + f64::from(count.saturating_sub(*now)) * kind.per_h
@@ -114,7 +114,7 @@ impl<'a> PartKinds<'a> {
         let is_own = |job: usize, kind: usize, classes: &[SizeClass]| {
             let shape = jobs.shape_of(job);
             let has = self.part.groups().get(kind).and_then(|group| group.gpu_type);
-            (shape.gpu_type.is_none() || shape.gpu_type == has) && classes.contains(&SizeClass::of(shape.as_gpus()))
+            (shape.gpu_type.is_none() || shape.gpu_type == has) && classes.contains(&SizeClass::new(shape.as_gpus()))
         };
         let within = |job: &u32| match side {
             Side::All | Side::On(..) => true,
@@ -127,7 +127,7 @@ impl<'a> PartKinds<'a> {
     /// The jobs of a side with the runs that they have there, and those of them that are among the `judged`.
     pub(super) fn jobs(&self, jobs: &Workload, judged: &[u32], side: Side<'_>) -> (Workload, Vec<u32>) {
         let members = self.members(jobs, side);
-        let mut found = jobs.only(&members);
+        let mut result = jobs.only(&members);
         let (kind, faster) = match side {
             Side::On(kind, faster) => (Some(kind), faster),
             Side::Own(kind, _) => (Some(kind), 1.0),
@@ -136,18 +136,18 @@ impl<'a> PartKinds<'a> {
         if let Some(kind) = kind {
             let speeds = SizeClass::ALL.map(|class| self.speed(kind, class) * faster);
             let speed = |shape: &u16| {
-                let gpus = found.shapes.get(usize::from(*shape)).map_or(0.0, |shape| shape.as_gpus());
-                speeds.get(SizeClass::of(gpus) as usize).copied().unwrap_or(1.0)
+                let gpus = result.shapes.get(usize::from(*shape)).map_or(0.0, |shape| shape.as_gpus());
+                speeds.get(SizeClass::new(gpus) as usize).copied().unwrap_or(1.0)
             };
-            let by_job: Vec<f64> = found.shape.iter().map(speed).collect();
-            for ((run, predicted), speed) in found.run_ms.iter_mut().zip(&mut found.predicted_s).zip(by_job) {
+            let by_job: Vec<f64> = result.shape.iter().map(speed).collect();
+            for ((run, predicted), speed) in result.run_ms.iter_mut().zip(&mut result.predicted_s).zip(by_job) {
                 *run = (*run as f64 / speed).round() as i64;
                 *predicted = predicted.map(|seconds| seconds / speed);
             }
         }
         let is_judged = |(_, job): &(u32, &u32)| judged.binary_search(job).is_ok();
         let judged = (0u32..).zip(&members).filter(is_judged).map(|(now, _)| now).collect();
-        (found, judged)
+        (result, judged)
     }
 
     /// Ways to have a kind apart, for the small jobs or for the large ones, where there are `classes`.

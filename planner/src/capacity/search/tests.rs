@@ -81,19 +81,19 @@ proptest! {
         let policy = Policy { scan: if skip { Scan::Skip } else { Scan::Strict }, ..Policy::default() };
         let target = target(1800.0);
         let mut search = Search::new(&part, &jobs, (&policy, &target), (DAY_MS, 40 * DAY_MS)).unwrap();
-        let found = search.needed(guess).unwrap().unwrap();
+        let result = search.needed(guess).unwrap().unwrap();
         let kept: Vec<bool> = (1..=60).map(|nodes| search.with(nodes).unwrap().kept).collect();
         // Where waits fall with every node there is one such number.
         let steady: Vec<u32> = (1..=58u32).filter(|nodes| kept[*nodes as usize - 1..*nodes as usize + 2].iter().all(|kept| *kept)).collect();
-        prop_assert!(steady.contains(&found.value));
-        prop_assert!(found.value == 1 || !kept[found.value as usize - 2]);
+        prop_assert!(steady.contains(&result.value));
+        prop_assert!(result.value == 1 || !kept[result.value as usize - 2]);
         if kept.is_sorted() {
-            prop_assert_eq!(found.value, steady[0]);
-            prop_assert!(!found.uneven);
+            prop_assert_eq!(result.value, steady[0]);
+            prop_assert!(!result.uneven);
         }
-        prop_assert!(found.low.is_none_or(|low| low <= found.value) && found.high.is_none_or(|high| found.value <= high));
+        prop_assert!(result.low.is_none_or(|low| low <= result.value) && result.high.is_none_or(|high| result.value <= high));
         // Kept is what the quantile says.
-        let replay = search.with(found.value).unwrap();
+        let replay = search.with(result.value).unwrap();
         prop_assert!(nearest_rank_s(&replay.waits_ms, 0.95).unwrap() <= 1800.0);
     }
 }

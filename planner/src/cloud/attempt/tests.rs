@@ -53,7 +53,7 @@ fn in_minutes(work_min: i64, spare_min: i64, changeover_min: i64, odd_ms: i64) -
 /// A third of so many minutes or less in a fifth of the cases, half in three, all in nine tenths, and more beyond it.
 fn levels_of(work_min: i64) -> WorkDistribution {
     let levels = [(0.2, work_min.div_euclid(3).max(1)), (0.6, work_min.div_euclid(2).max(1)), (0.9, work_min)];
-    WorkDistribution::of(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap()
+    WorkDistribution::new(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap()
 }
 
 proptest! {
@@ -277,15 +277,16 @@ proptest! {
             prop_assert!(!run.missed, "{policy:?} misses");
             prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
         }
-        // The same of work that may be anything up to that. With one amount it costs what known work does, but for what is let go within the last tick.
+        // This holds for work of any amount up to that. With one amount it costs what known work
+        // does, but for what is let go within the last tick.
         let lessons = Lessons::new(supply.clone(), tick_ms);
-        let certain = WorkDistribution::of(&[(1.0, job.work_ms)]).unwrap();
+        let certain = WorkDistribution::new(&[(1.0, job.work_ms)]).unwrap();
         for (work, planned) in [(levels_of(work_min), true), (levels_of(work_min), false), (certain.clone(), true)] {
             let told = Some(Told { work: &work, planned });
-            let found = attempt(&CloudPolicy::ALL, &lessons, None, &window, &[job], told).unwrap();
-            let least = found[0].run(CloudPolicy::Omniscient).cost;
+            let result = attempt(&CloudPolicy::ALL, &lessons, None, &window, &[job], told).unwrap();
+            let least = result[0].run(CloudPolicy::Omniscient).cost;
             for policy in CloudPolicy::CAUSAL {
-                let run = found[0].run(policy);
+                let run = result[0].run(policy);
                 prop_assert!(!run.missed, "{policy:?} misses uncertain work");
                 prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
                 if work == certain {

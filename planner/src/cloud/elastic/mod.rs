@@ -42,9 +42,9 @@ use crate::market::availability::Supply;
 /// A place for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane {
-    /// What is held in it from the tick before.
+    /// Instance held from the tick before.
     pub holding: Holding,
-    /// What is left of its changeover, milliseconds.
+    /// Time left of its changeover, milliseconds.
     pub setup_ms: i64,
 }
 
@@ -57,7 +57,7 @@ pub struct LanesView<'a> {
     pub left_ms: i64,
     /// Work left, milliseconds of one node.
     pub work_ms: i64,
-    /// What each lane holds.
+    /// Holdings of each lane.
     pub lanes: &'a [Lane],
     /// How many lanes can have spot in this tick: the first.
     pub up: usize,
@@ -80,7 +80,7 @@ impl LanesView<'_> {
         }
     }
 
-    /// What is left of the changeover of a lane if it holds `next` in this tick.
+    /// Time left of the changeover of a lane if it holds `next` in this tick.
     fn setup(&self, job: &DeadlineJob, lane: &Lane, next: Holding) -> i64 {
         match next {
             Holding::Idle => 0,
@@ -166,10 +166,12 @@ pub fn ride_lanes(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(pilot, (up, price), lanes, Terms { net: true, ..Terms::of(tick_ms) }, (job, job.work_ms), seen)
+    run(pilot, (up, price), lanes, Terms { net: true, ..Terms::new(tick_ms) }, (job, job.work_ms), seen)
 }
 
-/// As [`ride_lanes`], of a job that is done once it has done `work_ms`, at most the job's own work. Nobody knows that before: the policy and the safety net keep the deadline for all of it.
+/// Runs a job of uncertain length: [`ride_lanes`] for a job that is done after `work_ms`, at most
+/// its full work. Nobody knows that before: the policy and the safety net keep the deadline for all
+/// of it.
 pub(in crate::cloud) fn ride_uncertain(
     pilot: &mut dyn LanesPilot,
     (up, price): (&[u32], &[f64]),
@@ -178,11 +180,12 @@ pub(in crate::cloud) fn ride_uncertain(
     (job, work_ms): (&DeadlineJob, i64),
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    let terms = Terms { net: true, foreseen: false, ..Terms::of(tick_ms) };
+    let terms = Terms { net: true, foreseen: false, ..Terms::new(tick_ms) };
     run(pilot, (up, price), lanes, terms, (job, work_ms), seen)
 }
 
-/// What becomes of a job that holds what a list says, lane by lane and tick by tick, without a safety net, and how many ticks it took. Nobody knew the work.
+/// Outcome of a job that holds what a list says, lane by lane and tick by tick, without a safety
+/// net, and how many ticks it took. Nobody knew the work.
 pub(in crate::cloud) fn ride_held(
     held: &[Holding],
     (up, price): (&[u32], &[f64]),
@@ -191,7 +194,7 @@ pub(in crate::cloud) fn ride_held(
     job: &DeadlineJob,
 ) -> (JobRun, i64) {
     let mut ticks = 0;
-    let terms = Terms { foreseen: false, ..Terms::of(tick_ms) };
+    let terms = Terms { foreseen: false, ..Terms::new(tick_ms) };
     let run = run(&mut HeldLanes(held), (up, price), lanes, terms, (job, job.work_ms), &mut |_: &[Holding]| ticks += 1);
     (run, ticks)
 }
@@ -233,7 +236,8 @@ impl LanesPilot for Misled<'_> {
     }
 }
 
-/// As [`ride_lanes`], where the policy and the safety net were `told` of other work than the job has: nobody knows which tick is the last.
+/// Runs a job under a wrong statement of its work: [`ride_lanes`] where the policy and the safety
+/// net were `told` of other work than the job has, so nobody knows which tick is the last.
 pub(in crate::cloud) fn ride_misled(
     pilot: &mut dyn LanesPilot,
     told: &DeadlineJob,
@@ -243,7 +247,7 @@ pub(in crate::cloud) fn ride_misled(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    let terms = Terms { foreseen: false, ..Terms::of(tick_ms) };
+    let terms = Terms { foreseen: false, ..Terms::new(tick_ms) };
     run(&mut Misled { pilot, told }, (up, price), lanes, terms, (job, job.work_ms), seen)
 }
 
@@ -256,10 +260,11 @@ pub fn ride(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, &[]), Terms { net: true, ..Terms::of(tick_ms) }, job, seen)
+    one(pilot, (up, &[]), Terms { net: true, ..Terms::new(tick_ms) }, job, seen)
 }
 
-/// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
+/// Runs a job as [`ride`] does, where a tick of spot costs `price` times what it costs without; 1
+/// beyond the end of `price`.
 pub fn ride_priced(
     pilot: &mut dyn Pilot,
     up: &[bool],
@@ -268,10 +273,10 @@ pub fn ride_priced(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, price), Terms { net: true, ..Terms::of(tick_ms) }, job, seen)
+    one(pilot, (up, price), Terms { net: true, ..Terms::new(tick_ms) }, job, seen)
 }
 
-/// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
+/// Runs a job as [`ride`] does, without the safety net: for decisions made with all of `up` known.
 pub fn ride_without_net(
     pilot: &mut dyn Pilot,
     up: &[bool],
@@ -280,7 +285,7 @@ pub fn ride_without_net(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, price), Terms::of(tick_ms), job, seen)
+    one(pilot, (up, price), Terms::new(tick_ms), job, seen)
 }
 
 fn one(
@@ -308,7 +313,7 @@ struct Terms {
 
 impl Terms {
     /// Without a safety net, of known work.
-    fn of(tick_ms: i64) -> Self {
+    fn new(tick_ms: i64) -> Self {
         Self { tick_ms, net: false, foreseen: true }
     }
 }
@@ -517,9 +522,9 @@ pub(super) mod tests {
                 ride_uncertain(&mut pilot, (&up, &[]), lanes, tick_ms, (&whole, whole.work_ms), &mut |of| held.extend_from_slice(of));
                 let ride = DeadlineJob { work_ms: amount_ms, ..whole };
                 let (alone, _) = ride_held(&held, (&up, &[]), lanes, tick_ms, &ride);
-                let asked = ride_uncertain(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, (&whole, amount_ms), &mut |_| ());
-                prop_assert_eq!(alone, asked);
-                prop_assert!(!asked.missed && asked.cost >= (amount_ms * lanes as i64) as f64);
+                let request = ride_uncertain(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, (&whole, amount_ms), &mut |_| ());
+                prop_assert_eq!(alone, request);
+                prop_assert!(!request.missed && request.cost >= (amount_ms * lanes as i64) as f64);
             }
             // On-demand alone, with no time to spare and with a millisecond too little.
             let tight = DeadlineJob { deadline_ms: work_ms + changeover_ms, ..job };

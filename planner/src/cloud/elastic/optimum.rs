@@ -35,7 +35,8 @@ pub fn whole(job: &DeadlineJob, tick_ms: i64) -> DeadlineJob {
     whole_among(job, tick_ms, &[])
 }
 
-/// As [`whole`], of a job that may have each of some amounts of work.
+/// Rounds the deadline down as [`whole`] does, for a job that may have each of `works_ms` as its
+/// work.
 pub(in crate::cloud) fn whole_among(job: &DeadlineJob, tick_ms: i64, works_ms: &[i64]) -> DeadlineJob {
     let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms);
     let unit_ms = works_ms.iter().fold(unit_ms, |unit_ms, work_ms| divisor(unit_ms, *work_ms)).max(1);
@@ -128,10 +129,11 @@ pub fn lanes_optimum(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job:
     Ok(costs.first().copied().unwrap_or(f64::INFINITY))
 }
 
-/// As [`lanes_optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own: one pass costs them all.
+/// Optimal costs as by [`lanes_optimum`], for each of `works_ms` with one deadline, none of them
+/// more than the job's own work: one pass costs them all.
 ///
 /// # Errors
-/// As [`lanes_optimum`].
+/// Errors of [`lanes_optimum`].
 pub(in crate::cloud) fn lanes_optima(
     (up, price): (&[u32], &[f64]),
     lanes: usize,
@@ -139,15 +141,15 @@ pub(in crate::cloud) fn lanes_optima(
     job: &DeadlineJob,
     works_ms: &[i64],
 ) -> Result<Vec<f64>> {
-    let found = by_lane((up, price), lanes, tick_ms, job, works_ms)?;
+    let result = by_lane((up, price), lanes, tick_ms, job, works_ms)?;
     let units =
-        |work_ms: i64| usize::try_from(work_ms / found.grid.unit_ms).unwrap_or(usize::MAX).saturating_mul(lanes);
+        |work_ms: i64| usize::try_from(work_ms / result.grid.unit_ms).unwrap_or(usize::MAX).saturating_mul(lanes);
     let ends = works_ms.iter().copied().min().zip(works_ms.iter().copied().max());
     let (least_ms, most_ms) = ends.unwrap_or((job.work_ms, job.work_ms));
-    let sums = found.sums(units(least_ms), units(most_ms), false);
+    let sums = result.sums(units(least_ms), units(most_ms), false);
     let cost = |work_ms: &i64| {
         let least = sums.last().and_then(|(from, costs)| costs.get(units(*work_ms).checked_sub(*from)?)).copied();
-        least.unwrap_or(f64::INFINITY) * found.grid.unit_ms as f64
+        least.unwrap_or(f64::INFINITY) * result.grid.unit_ms as f64
     };
     Ok(works_ms.iter().map(cost).collect())
 }
@@ -247,9 +249,9 @@ pub(super) mod tests {
 
     /// What the optimum does: each lane's share and what it holds, as one instance would. What it costs by the contract.
     fn with_foresight(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job: &DeadlineJob) -> f64 {
-        let found = by_lane((up, price), lanes, tick_ms, job, &[job.work_ms]).unwrap();
-        let mut rest = (job.work_ms / found.grid.unit_ms) as usize * lanes;
-        let sums = found.sums(rest, rest, true);
+        let result = by_lane((up, price), lanes, tick_ms, job, &[job.work_ms]).unwrap();
+        let mut rest = (job.work_ms / result.grid.unit_ms) as usize * lanes;
+        let sums = result.sums(rest, rest, true);
         let at = |lanes: usize, sum: usize| {
             let (from, costs) = &sums[lanes];
             sum.checked_sub(*from).and_then(|at| costs.get(at)).copied().unwrap_or(f64::INFINITY)
@@ -257,12 +259,12 @@ pub(super) mod tests {
         let supply = Supply { lanes, up: up.to_vec() };
         let mut cost = 0.0;
         for lane in (0..lanes).rev() {
-            let costs = &found.costs[found.of[lane]];
+            let costs = &result.costs[result.of[lane]];
             let total = |own: usize| at(lane, rest - own) + costs[own];
-            let own = (0..=rest.min(found.grid.work)).min_by(|a, b| total(*a).total_cmp(&total(*b))).unwrap();
+            let own = (0..=rest.min(result.grid.work)).min_by(|a, b| total(*a).total_cmp(&total(*b))).unwrap();
             rest -= own;
             if own > 0 {
-                let one = DeadlineJob { work_ms: own as i64 * found.grid.unit_ms, ..*job };
+                let one = DeadlineJob { work_ms: own as i64 * result.grid.unit_ms, ..*job };
                 let held = optimal_holdings(&supply.lane(lane), price, tick_ms, &one).unwrap();
                 let up = supply.lane(lane);
                 let run = ride_without_net(&mut Script(held.into_iter()), &up, price, tick_ms, &one, &mut |_| ());

@@ -87,7 +87,8 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
-    /// Of the programmes of the lanes that are [modelled], for work that may be uncertain; the job's own is the top of it then.
+    /// Combines the programmes of the lanes that are [modelled], for work that may be uncertain;
+    /// the job's own work is the top of it then.
     pub fn new(lanes: usize, fitted: impl IntoIterator<Item = &'a Fitted>, work: Option<&'a WorkDistribution>) -> Self {
         Self { models: modelled(lanes).into_iter().zip(fitted.into_iter().map(Followed::new)).collect(), work }
     }
@@ -109,8 +110,8 @@ impl LanesPilot for Shared<'_> {
         let model = |lane: usize| {
             let own = seen.iter().position(|(top, _)| lane <= *top)?;
             let up = lane < view.up && seen.get(own).is_some_and(|(top, _)| *top >= view.up);
-            let (_, found) = seen.get(if up { own.saturating_sub(1) } else { own })?;
-            found.as_ref()
+            let (_, result) = seen.get(if up { own.saturating_sub(1) } else { own })?;
+            result.as_ref()
         };
         let stretches: Vec<Vec<Stretch>> = (0..next.len())
             .map(|lane| {

@@ -11,7 +11,8 @@
 use crate::cloud::elastic::{LanesPilot, LanesView};
 use crate::cloud::job::{DeadlineJob, Holding};
 
-/// As much progress as time has passed, with as many nodes as that takes.
+/// Uniform progress: keeps the share of work done at the share of time passed, with as many nodes
+/// as that takes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UniformLanes;
 

@@ -15,7 +15,7 @@ use crate::replay::compare::IntervalEstimate;
 pub struct CloudCandidate {
     /// Name of the trace.
     pub trace: String,
-    /// Which policy.
+    /// Policy of the candidate.
     pub policy: CloudPolicy,
     /// Whether it decides from the past alone.
     pub causal: bool,

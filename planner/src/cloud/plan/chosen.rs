@@ -29,7 +29,7 @@ pub(super) const ANEW: &str = "zone chosen anew";
 
 /// A zone, or all of them together, tried on its windows.
 pub(super) struct TriedZone<'a> {
-    /// What it is called among the candidates.
+    /// Name among the candidates.
     pub(super) name: String,
     /// The zone.
     pub(super) zone: &'a SpotSeries,
@@ -39,11 +39,11 @@ pub(super) struct TriedZone<'a> {
     pub(super) attempts: [Vec<Attempt>; 2],
 }
 
-/// What was chosen.
+/// The chosen policy and its runs.
 pub(super) struct Chosen {
     /// The policy, with what it came to where it is judged.
     pub(super) best: CloudCandidate,
-    /// Its runs on the windows of choice and the later ones, in the zone of now.
+    /// Runs of the policy on the windows of choice and the later ones, in the zone of now.
     pub(super) runs: [Vec<JobRun>; 2],
     /// The zone that it was followed in on each of the later windows, by position among those tried.
     pub(super) later: Vec<usize>,
@@ -70,7 +70,8 @@ fn runs_of(tried: &TriedZone<'_>, policy: CloudPolicy) -> [Vec<JobRun>; 2] {
 ///
 /// # Errors
 /// If nothing was tried.
-pub(super) fn as_one(all: &[TriedZone<'_>], policies: &[CloudPolicy], choices: &[CloudPolicy]) -> Result<Chosen> {
+pub(super) fn as_one(all: &[TriedZone<'_>], request: &CloudRequest) -> Result<Chosen> {
+    let (policies, choices) = request.policies();
     let candidates: Vec<CloudCandidate> =
         all.iter().flat_map(|tried| policies.iter().map(move |policy| of_zone(tried, *policy))).collect();
     let nothing = || Error::no_scenario("no trace is named; name at least one");
@@ -184,7 +185,7 @@ fn together(
         return Ok(Err("the traces do not begin at the same moment.".to_owned()));
     }
     let Some([choose_on, report_on]) = moments.zones.first() else { return Ok(Err("there is none.".to_owned())) };
-    let market = match Market::of(series, request.need, request.price_ratio, request.moving.egress()) {
+    let market = match Market::new(series, request.need, request.price_ratio, request.moving.egress()) {
         Ok(market) => market.probed(request.moving.probes),
         Err(why) => return Ok(Err(format!("{why}."))),
     };
@@ -210,7 +211,6 @@ fn together(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::super::request::ZonesTogether;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
@@ -230,16 +230,12 @@ mod tests {
         let request = CloudRequest {
             work_ms: 12 * HOUR,
             deadline_ms: Some(24 * HOUR),
-            slacks: Vec::new(),
             changeover_ms: HOUR / 5,
             price_ratio: 3.0,
             is_ratio_given: true,
             starts: 4,
             need: 1,
-            elastic: false,
-            together: None,
-            moving: ZonesTogether::default(),
-            uncertain: None,
+            ..CloudRequest::default()
         };
         let jobs = request.jobs().unwrap();
         let zone = |name: &str, every: usize, from: usize| {

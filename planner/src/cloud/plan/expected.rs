@@ -15,12 +15,12 @@ use super::super::job::DeadlineJob;
 use super::super::outlook::{expected_share, programme_of};
 use super::super::policy::CloudPolicy;
 use super::super::request::CloudRequest;
-use super::CloudPlanAnswer;
 use super::chosen::TriedZone;
+use super::{CloudBody, CloudTrial};
 use crate::plan::interval::average;
 use crate::plan::window::Window;
 
-/// What is expected of a job that begins at the end of the data.
+/// Expected cost of a job that begins at the end of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Expected")]
 pub struct CloudExpected {
@@ -35,8 +35,9 @@ pub struct CloudExpected {
 }
 
 impl CloudExpected {
-    /// Of the policy that was chosen, in the zone of now by position; `later` are the zones of the later windows.
-    pub(super) fn of(
+    /// Expected cost of the policy that was chosen, in the zone of now by position; `later` are the
+    /// zones of the later windows.
+    pub(super) fn new(
         all: &[TriedZone<'_>],
         (now, later, windows): (usize, &[usize], &[[Vec<Window>; 2]]),
         (policy, job): (CloudPolicy, &DeadlineJob),
@@ -62,16 +63,16 @@ impl CloudExpected {
     }
 }
 
-impl CloudPlanAnswer {
+impl CloudBody {
     /// What is expected now of a job that follows a policy, as a share of all on-demand; nothing of one that knows no chances.
     pub(super) fn expected_of(&self, policy: CloudPolicy) -> Option<f64> {
         self.expected_now.as_ref().filter(|of| of.is_of(policy)).map(|of| of.cost_ratio)
     }
 
     /// What is expected now, and what the rule came to on the later windows, in short: a sentence behind what to do.
-    pub(super) fn expected_and_tested(&self) -> String {
-        let tested = self.beside(self.chosen).map(|of| of.report_cost_ratio.value);
-        let expected = self.expected_of(self.chosen);
+    pub(super) fn expected_and_tested(&self, trial: &CloudTrial) -> String {
+        let tested = trial.beside(trial.chosen).map(|of| of.report_cost_ratio.value);
+        let expected = self.expected_of(trial.chosen);
         let share = format::percent;
         match (expected, tested) {
             (Some(expected), Some(tested)) => format!(
@@ -91,7 +92,7 @@ impl CloudPlanAnswer {
     }
 
     /// What is expected now, in a sentence with what it rests on.
-    pub(super) fn expected_in_words(&self) -> String {
+    pub(super) fn expected_in_words(&self, chosen: CloudPolicy) -> String {
         let Some(expected) = &self.expected_now else {
             let why = if self.zones.is_some() {
                 "over zones as one job the programme adds up no expected cost"
@@ -101,12 +102,12 @@ impl CloudPlanAnswer {
             return format!("**Expected now**: nothing is told, as {why}; the test below is of other days.");
         };
         let by = expected.by.in_words();
-        let who = if expected.is_of(self.chosen) {
+        let who = if expected.is_of(chosen) {
             format!("the {by} expects, from what holds at the end of the data,")
         } else {
             format!(
                 "the {} knows no chances, so the {by} is asked: of a job that follows it, from what holds at the end of the data, it expects",
-                self.chosen.in_words()
+                chosen.in_words()
             )
         };
         let held = match expected.later_expected_mean {
@@ -114,7 +115,7 @@ impl CloudPlanAnswer {
                 "Of the later windows it had expected {} as they began, and they cost {}{}.",
                 format::percent(later),
                 format::percent(expected.later_cost_ratio_mean),
-                if expected.is_of(self.chosen) { "" } else { " under it" }
+                if expected.is_of(chosen) { "" } else { " under it" }
             ),
             None => String::new(),
         };

@@ -47,7 +47,7 @@ impl NodesNow {
 pub struct ElasticNow {
     /// Spot nodes that could be had in the last tick, of those that the job takes.
     pub last: NodesNow,
-    /// By how many can be had, from none to all.
+    /// Nodes to hold, by how many can be had, from none to all.
     pub by_had: Vec<NodesNow>,
 }
 
@@ -112,7 +112,7 @@ pub(in crate::cloud) fn from_now(
     };
     let all = u32::try_from(lanes).unwrap_or(u32::MAX);
     let had = supply.up.last().copied().unwrap_or(0);
-    let found = FromNow {
+    let result = FromNow {
         if_up: holding(first(all)),
         if_down: holding(first(0)),
         last_up: had >= all,
@@ -125,7 +125,7 @@ pub(in crate::cloud) fn from_now(
             .map(|number| first(u32::try_from(u64::from(number) * u64::from(all) / u64::from(told)).unwrap_or(all)))
     };
     let nodes = elastic.then(|| ElasticNow { last: first(had), by_had: by_had().collect() });
-    (found, nodes)
+    (result, nodes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A zone that is regular, planned by hand.
 
 use super::super::emit::sky_pilot;
-use super::super::request::ZonesTogether;
+use super::super::job::Holding;
 use super::*;
 use crate::cloud::zones::choice::ZoneRule;
 
@@ -9,17 +9,13 @@ use crate::cloud::zones::choice::ZoneRule;
 fn asked(starts: usize) -> CloudRequest {
     CloudRequest {
         work_ms: 24 * 3_600_000,
-        deadline_ms: None,
         slacks: vec![0.6],
         changeover_ms: 720_000,
         price_ratio: 3.0,
         is_ratio_given: true,
         starts,
         need: 1,
-        elastic: false,
-        together: None,
-        moving: ZonesTogether::default(),
-        uncertain: None,
+        ..CloudRequest::default()
     }
 }
 
@@ -36,10 +32,10 @@ fn a_regular_zone_is_planned_on_spot() {
         )
     };
     let request = asked(5);
-    let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request, &()).unwrap();
-    assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));
+    let answer = plan(std::slice::from_ref(&zone), "regular".to_owned(), &request, &()).unwrap();
+    assert_eq!((answer.body.now.if_up, answer.body.now.if_down), (Holding::Spot, Holding::Idle));
     // 16 h are spare, 12 min of which on-demand needs to begin: the last half hour that leaves them ends at 15.5 h.
-    assert!((answer.now.latest_on_demand_s - 15.5 * 3600.0).abs() < 1e-6, "{:?}", answer.now);
+    assert!((answer.body.now.latest_on_demand_s - 15.5 * 3600.0).abs() < 1e-6, "{:?}", answer.body.now);
     let recommendation = answer.recommendation.as_ref().unwrap();
     let regret = recommendation.regret.as_ref().unwrap();
     assert!(recommendation.effects[0].change < -0.3 && regret.oracle_change <= recommendation.effects[0].change);
@@ -47,7 +43,7 @@ fn a_regular_zone_is_planned_on_spot() {
     assert!(files[0].1.contains("\"use_spot\": true") && files[1].1.contains("\"use_spot\": false"));
     assert!(files[0].1.contains("aws/us-east-1/us-east-1a") && files[0].1.contains("V100:1"));
     let short = CloudRequest { work_ms: 340 * 3_600_000, ..request };
-    let said = CloudPlanAnswer::of(&[zone], "regular".to_owned(), &short, &()).unwrap_err().to_string();
+    let said = plan(&[zone], "regular".to_owned(), &short, &()).unwrap_err().to_string();
     assert!(said.contains("once to choose on"), "{said}");
 }
 
@@ -61,9 +57,9 @@ fn a_zone_that_was_good_is_left_for_one_that_is() {
     };
     let request = asked(6);
     let series = [zone("us-east-1a", true), zone("us-west-2a", false)];
-    let answer = CloudPlanAnswer::of(&series, "two".to_owned(), &request, &()).unwrap();
-    assert_eq!((answer.trace.as_str(), answer.judged.as_str()), ("us-west-2a", chosen::ANEW));
-    let compared = answer.compared.as_ref().unwrap();
+    let answer = plan(&series, "two".to_owned(), &request, &()).unwrap();
+    assert_eq!((answer.body.trace.as_str(), answer.trial.judged.as_str()), ("us-west-2a", chosen::ANEW));
+    let compared = answer.body.compared.as_ref().unwrap();
     let cost = |rule: ZoneRule| compared.rules.iter().find(|of| of.rule == rule).unwrap().cost_ratio.value;
     assert!(cost(ZoneRule::Anew) + 0.3 < cost(ZoneRule::Earlier), "{:?}", compared.rules);
     assert!((cost(ZoneRule::Earlier) - 1.0).abs() < 1e-9 && cost(ZoneRule::Hindsight) <= cost(ZoneRule::Anew));
@@ -73,12 +69,13 @@ fn a_zone_that_was_good_is_left_for_one_that_is() {
     let together = compared.together.as_ref().unwrap();
     assert!(together.misses == 0 && together.cost_ratio.value < cost(ZoneRule::Anew) + 0.05, "{together:?}");
     // What the plan came to is what it cost in the zone that was chosen for each window.
-    let judged = answer.candidates.iter().find(|of| of.trace == chosen::ANEW && of.policy == answer.chosen).unwrap();
+    let judged =
+        answer.trial.candidates.iter().find(|of| of.trace == chosen::ANEW && of.policy == answer.trial.chosen).unwrap();
     assert!((judged.report_cost_ratio.value - cost(ZoneRule::Anew)).abs() < 1e-12);
-    let text = tracecast_analytics::report::markdown::render(&answer.report());
+    let text = tracecast_analytics::report::markdown::render(&report(&answer));
     assert!(text.contains("Which zone?") && text.contains("Confidence in the zone"), "{text}");
     // Of other times they are judged each on its own days, and the answer says so.
     let other = SpotSeries { tick_ms: 900_000, ..series[1].clone() };
-    let apart = CloudPlanAnswer::of(&[series[0].clone(), other], "two".to_owned(), &request, &()).unwrap();
-    assert!(apart.compared.is_none() && apart.notes.iter().any(|note| note.contains("judged on different days")));
+    let apart = plan(&[series[0].clone(), other], "two".to_owned(), &request, &()).unwrap();
+    assert!(apart.body.compared.is_none() && apart.notes.iter().any(|note| note.contains("judged on different days")));
 }

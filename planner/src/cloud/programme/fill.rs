@@ -120,11 +120,11 @@ impl Cell {
 struct Asked<'a> {
     /// Steps of its own work.
     work: usize,
-    /// Of that with a step less of work.
+    /// What follows from a step less of work.
     worked: &'a Led,
-    /// Of that with a step less of spare time.
+    /// What follows from a step less of spare time.
     waited: &'a Led,
-    /// Of that with a changeover of whole steps less of spare time.
+    /// What follows from a changeover of whole steps less of spare time.
     begun: &'a Cell,
     /// Over that.
     setup: &'a AllOnward,
@@ -180,10 +180,10 @@ impl Programme {
                 } else {
                     Cell::default()
                 };
-                let asked = Asked { work, worked: below, waited: &waited, begun: &begun, setup };
+                let request = Asked { work, worked: below, waited: &waited, begun: &begun, setup };
                 let cell = match work {
-                    0 => self.least_begun(spare, chances.0, &asked),
-                    _ => self.least(spare, chances, &asked),
+                    0 => self.least_begun(spare, chances.0, &request),
+                    _ => self.least(spare, chances, &request),
                 };
                 waited = cell.led(before);
                 *below = waited;
@@ -193,20 +193,20 @@ impl Programme {
     }
 
     /// Least expected cost of being idle with next to no work left, in steps of spot: what beginning an instance costs, and no more.
-    fn least_begun(&self, spare: usize, alive: f32, asked: &Asked<'_>) -> Cell {
+    fn least_begun(&self, spare: usize, alive: f32, request: &Asked<'_>) -> Cell {
         let begins = self.begins() as f32 * alive;
         let mut cell = Cell::default();
         for (kind, line) in cell.idle.iter_mut().enumerate() {
             let on_demand = if spare >= self.reserve { self.price_ratio * begins } else { NEVER };
             *line = [on_demand; WIDTH];
             if spare > self.reserve {
-                let waits = &asked.waited.idle[kind];
+                let waits = &request.waited.idle[kind];
                 *line = each(|at| line[at].min(waits[at]));
             }
             if kind == 1 && spare >= self.setup + self.reserve.max(1) {
                 let lost = match self.setup {
-                    0 => each(|at| self.setup_part * asked.waited.lost[at]),
-                    _ => asked.setup.lost(&asked.begun.idle),
+                    0 => each(|at| self.setup_part * request.waited.lost[at]),
+                    _ => request.setup.lost(&request.begun.idle),
                 };
                 *line = each(|at| line[at].min(begins + lost[at]));
             }
@@ -215,37 +215,37 @@ impl Programme {
     }
 
     /// Least expected costs of being idle, on-demand and on spot, in steps of spot. The job runs with the chance `alive`, and works `worked` of the next step.
-    fn least(&self, spare: usize, (alive, worked): (f32, f32), asked: &Asked<'_>) -> Cell {
+    fn least(&self, spare: usize, (alive, worked): (f32, f32), request: &Asked<'_>) -> Cell {
         let (price, part) = (self.price_ratio, self.setup_part);
         // Waiting, or losing a step, must leave what on-demand needs.
         let bears = spare > self.reserve;
         let mut cell = Cell::default();
         for kind in 0..2 {
-            let goes_on = each(|at| price * worked + asked.worked.on_demand[kind][at]);
+            let goes_on = each(|at| price * worked + request.worked.on_demand[kind][at]);
             let mut idle = match (self.setup, part) {
                 (0, 0.0) => goes_on,
                 (0, _) if spare > 0 => {
-                    each(|at| part * (price * alive + asked.waited.on_demand[kind][at]) + (1.0 - part) * goes_on[at])
+                    each(|at| part * (price * alive + request.waited.on_demand[kind][at]) + (1.0 - part) * goes_on[at])
                 }
                 (whole, _) if spare >= whole && whole > 0 => {
-                    let begun = asked.setup.any(kind, &asked.begun.on_demand);
+                    let begun = request.setup.any(kind, &request.begun.on_demand);
                     each(|at| price * whole as f32 * alive + begun[at])
                 }
                 _ => [NEVER; WIDTH],
             };
             if bears {
-                idle = each(|at| idle[at].min(asked.waited.idle[kind][at]));
+                idle = each(|at| idle[at].min(request.waited.idle[kind][at]));
             }
             if kind == 1 {
                 let mut spot = [NEVER; WIDTH];
                 if spare >= self.setup + self.reserve.max(1) {
-                    let begun = self.spot_begun(alive, worked, asked);
+                    let begun = self.spot_begun(alive, worked, request);
                     idle = each(|at| idle[at].min(begun[at]));
                 }
                 if spare >= self.reserve {
                     // What is lost with its work done costs nothing more.
-                    let late = if asked.work > 1 { asked.worked.lost } else { [0.0; WIDTH] };
-                    let (waited, kept) = (&asked.waited.lost, &asked.worked.kept);
+                    let late = if request.work > 1 { request.worked.lost } else { [0.0; WIDTH] };
+                    let (waited, kept) = (&request.waited.lost, &request.worked.kept);
                     let lost = if bears { each(|at| 0.5 * (late[at] + waited[at])) } else { late };
                     spot = each(|at| worked + lost[at] + kept[at]);
                 }
@@ -257,16 +257,17 @@ impl Programme {
         cell
     }
 
-    fn spot_begun(&self, alive: f32, worked: f32, asked: &Asked<'_>) -> Line {
+    fn spot_begun(&self, alive: f32, worked: f32, request: &Asked<'_>) -> Line {
         let part = self.setup_part;
         match self.setup {
             0 => {
                 let paid = alive + (1.0 - part) * (worked - alive);
-                let (lost, waited, kept) = (&asked.waited.lost, &asked.waited.kept, &asked.worked.kept);
+                let (lost, waited, kept) = (&request.waited.lost, &request.waited.kept, &request.worked.kept);
                 each(|at| paid + lost[at] + part * waited[at] + (1.0 - part) * kept[at])
             }
             whole => {
-                let (lost, kept) = (asked.setup.lost(&asked.begun.idle), asked.setup.kept.of(&asked.begun.spot));
+                let (lost, kept) =
+                    (request.setup.lost(&request.begun.idle), request.setup.kept.of(&request.begun.spot));
                 each(|at| whole as f32 * alive + lost[at] + kept[at])
             }
         }

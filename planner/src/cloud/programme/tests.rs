@@ -79,8 +79,8 @@ impl TwoAmounts {
             return 0.0;
         }
         let key = (left, up, held.0 as u8, held.1, work);
-        if let Some(found) = known.get(&key) {
-            return *found;
+        if let Some(result) = known.get(&key) {
+            return *result;
         }
         let mut least = f64::INFINITY;
         for next in [Holding::Idle, Holding::Spot, Holding::OnDemand] {
@@ -120,7 +120,7 @@ impl TwoAmounts {
 
     fn work(&self) -> WorkDistribution {
         let [less, top] = [self.less, self.top].map(|ticks| ticks * MIN);
-        WorkDistribution::of(&[(self.chance, less), (self.chance, top), (1.0, top)]).unwrap()
+        WorkDistribution::new(&[(self.chance, less), (self.chance, top), (1.0, top)]).unwrap()
     }
 
     /// The mean cost of the programme, told the distribution or the top alone, and of everything that could be done, after a tick without spot.
@@ -155,7 +155,8 @@ type Known = std::collections::HashMap<(i64, bool, u8, i64, i64), f64>;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Of two amounts, with the truth of spot in the model, nothing that keeps the deadline and does not know the amount is cheaper on the mean.
+    /// Nothing that keeps the deadline and does not know which of two amounts it is costs less on
+    /// the mean, with the truth of spot in the model.
     #[test]
     fn of_two_amounts_it_is_the_least_mean_cost(
         less in 1i64..12,
@@ -188,7 +189,7 @@ fn certain_work_is_known_work() {
     let job = DeadlineJob { work_ms: 1000 * MIN, deadline_ms: 1500 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
     let up: Vec<bool> = (0..2000).map(|tick| tick / 13 % 3 != 0).collect();
     let phases = Phases::fit(&up, 2, 5 * MIN);
-    let work = WorkDistribution::of(&[(1.0, job.work_ms)]).unwrap();
+    let work = WorkDistribution::new(&[(1.0, job.work_ms)]).unwrap();
     let known = Programme::solve(phases.clone(), 5 * MIN, &job, 2000);
     let told = Programme::solve_uncertain(phases, 5 * MIN, &job, 2000, Some(&work));
     let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * a.abs();

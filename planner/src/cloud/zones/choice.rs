@@ -10,13 +10,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Section, format};
 
 use crate::cloud::policy::CloudPolicy;
 use crate::cloud::zones::second::{SecondZone, figure, points, second};
 use crate::cloud::zones::seen::{FEW, ZoneSeen};
-use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
+use crate::plan::{Confidence, tell};
 use crate::replay::compare::IntervalEstimate;
 
 /// Hours without spot after which a zone is taken only where all are so.
@@ -32,14 +32,14 @@ pub enum ZoneRule {
     Ended,
     /// Once, at the split, by the mean of all windows before it.
     Earlier,
-    /// By lot.
+    /// A zone drawn by lot.
     AnyZone,
     /// The best of each window, which nobody can know.
     Hindsight,
 }
 
 impl ZoneRule {
-    /// In words.
+    /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Anew => "chosen anew at each moment, by what is expected of what holds then",
@@ -55,9 +55,10 @@ impl ZoneRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareOf {
-    /// Of the zone that the cost is of.
+    /// All on-demand in the zone whose cost is given.
     OwnZone,
-    /// Of the zone where on-demand is cheapest, as dollars are compared: prices are known in all zones.
+    /// All on-demand in the zone where it is cheapest, as dollars are compared: prices are known in
+    /// all zones.
     CheapestZone,
 }
 
@@ -74,7 +75,7 @@ impl ShareOf {
 /// A way to choose, on the later windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ZoneRuleLater {
-    /// Which.
+    /// Rule that chooses the zone.
     pub rule: ZoneRule,
     /// Mean cost, as a share of all on-demand (which, `shares_of` says), with its interval: windows drawn anew.
     pub cost_ratio: IntervalEstimate,
@@ -97,7 +98,8 @@ pub struct ZoneLater {
     pub chosen_for: usize,
     /// Later windows in which it was the cheapest.
     pub cheapest_in: usize,
-    /// What the programme expects of a job that begins at the end of the data, as a share of all on-demand in this zone; nothing where it cannot say.
+    /// Expected cost by the programme of a job that begins at the end of the data, as a share of
+    /// all on-demand in this zone; nothing where it cannot say.
     pub expected_now: Option<f64>,
     /// Whether spot was not there in the last 24 h of the data, so that other zones go first.
     pub gone_now: bool,
@@ -198,12 +200,12 @@ fn least(of: &[f64]) -> usize {
     (0..of.len()).min_by(|a, b| of[*a].total_cmp(&of[*b]).then(a.cmp(b))).unwrap_or(0)
 }
 
-/// What came of choosing.
+/// Outcome of the choice.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cloud) struct Picked {
     /// The zone chosen at the end of the data, by position.
     pub(in crate::cloud) now: usize,
-    /// That chosen for each of the later windows.
+    /// Zone chosen for each of the later windows.
     pub(in crate::cloud) later: Vec<usize>,
     /// How the zones compare.
     pub(in crate::cloud) compared: ZonesCompared,
@@ -379,25 +381,15 @@ impl ZonesCompared {
         said
     }
 
-    /// As a section of a report.
+    /// Returns the comparison as a section of a report.
     pub(in crate::cloud) fn section(&self) -> Section {
-        let mut zones = ReportTable::new(
+        let mut zones = tell::table(
             format!(
                 "Zones on the same {}, with the {}",
                 format::counted(self.windows as u64, "later window", "later windows"),
                 self.policy.in_words()
             ),
-            vec![
-                Column::text("Trace"),
-                Column::number("Windows of choice, % of own on-demand"),
-                Column::number("Later windows, % of own"),
-                Column::text("95 % interval"),
-                Column::number("Dearest, % of own"),
-                Column::number("Chosen for"),
-                Column::number("Cheapest in"),
-                Column::number("Expected now, % of own"),
-                Column::text("Gone"),
-            ],
+            "Trace | #Windows of choice, % of own on-demand | #Later windows, % of own | 95 % interval | #Dearest, % of own | #Chosen for | #Cheapest in | #Expected now, % of own | Gone",
         );
         for zone in &self.zones {
             zones.rows.push(vec![
@@ -416,16 +408,13 @@ impl ZonesCompared {
             "Costs are shares of all on-demand in the zone of the row. The windows overlap: {} of {} do not, so the intervals are too narrow. The zone of which least is expected now is chosen, in money where all prices are known: it is what the semi-Markov programme expects of a job that begins at the last sample. Zones without spot for a day (gone) come after all others.",
             self.disjoint, self.windows
         ));
-        let mut rules = ReportTable::new(
+        let of = match self.shares_of {
+            ShareOf::OwnZone => "own",
+            ShareOf::CheapestZone => "cheapest",
+        };
+        let mut rules = tell::table(
             "What choosing the zone was worth on them",
-            vec![
-                Column::text("Zone"),
-                Column::number(match self.shares_of {
-                    ShareOf::OwnZone => "Cost, % of own on-demand",
-                    ShareOf::CheapestZone => "Cost, % of cheapest on-demand",
-                }),
-                Column::text("95 % interval"),
-            ],
+            &format!("Zone | #Cost, % of {of} on-demand | 95 % interval"),
         );
         let row = |what: &str, cost: IntervalEstimate| {
             let span = format!("{:.1} to {:.1}", 100.0 * cost.low, 100.0 * cost.high);
@@ -480,7 +469,7 @@ mod tests {
         }
     }
 
-    /// Found by a newcomer: a choice among zones had "saved −0.2 points".
+    /// Regression test: a choice among zones had "saved −0.2 points".
     #[test]
     fn a_choice_that_saved_nothing_cost_more() {
         let told =
@@ -504,16 +493,16 @@ mod tests {
     fn the_worked_example() {
         let zones = [zone("old", &[0.4, 0.7, 0.6], &[0.7, 0.7]), zone("new", &[0.6, 0.5, 0.3], &[0.5, 0.5])];
         let times = times(&[0.0, 500.0, 520.0], 2, 540.0);
-        let found = choose(&zones, &times, CloudPolicy::Greedy, 1, Err("none".to_owned()));
-        assert_eq!((found.now, found.later.as_slice()), (1, [1].as_slice()));
-        let cost = |rule: ZoneRule| found.compared.rule(rule).unwrap().value;
+        let result = choose(&zones, &times, CloudPolicy::Greedy, 1, Err("none".to_owned()));
+        assert_eq!((result.now, result.later.as_slice()), (1, [1].as_slice()));
+        let cost = |rule: ZoneRule| result.compared.rule(rule).unwrap().value;
         assert!((cost(ZoneRule::Anew) - 0.3).abs() < 1e-12 && (cost(ZoneRule::AnyZone) - 0.45).abs() < 1e-12);
         // 0.55 each, of which the first is taken.
         assert!((cost(ZoneRule::Earlier) - 0.6).abs() < 1e-12 && (cost(ZoneRule::Hindsight) - 0.3).abs() < 1e-12);
-        assert_eq!(found.compared.zones[0].trace, "new");
-        assert_eq!((found.compared.zones[0].chosen_for, found.compared.zones[0].cheapest_in), (1, 1));
-        assert_eq!(found.compared.confidence, Confidence::Low);
-        assert!(found.compared.confidence_why.contains("no more than 1 later window without overlap"));
+        assert_eq!(result.compared.zones[0].trace, "new");
+        assert_eq!((result.compared.zones[0].chosen_for, result.compared.zones[0].cheapest_in), (1, 1));
+        assert_eq!(result.compared.confidence, Confidence::Low);
+        assert!(result.compared.confidence_why.contains("no more than 1 later window without overlap"));
     }
 
     /// What came of a window, or what is expected later, is in no choice that was made before it had ended.
@@ -563,9 +552,9 @@ mod tests {
         let told = |zones: &[ZoneSeen]| {
             choose(zones, &times, CloudPolicy::Greedy, 2, Ok((CloudPolicy::Greedy, vec![0.5, 0.5], 0)))
         };
-        let found = told(&[with("dear", 0.5, 4.0), with("cheap", 0.6, 3.0)]);
-        assert_eq!((found.now, found.compared.zones[0].trace.as_str()), (1, "cheap"));
-        let together = found.compared.together.as_ref().unwrap();
+        let result = told(&[with("dear", 0.5, 4.0), with("cheap", 0.6, 3.0)]);
+        assert_eq!((result.now, result.compared.zones[0].trace.as_str()), (1, "cheap"));
+        let together = result.compared.together.as_ref().unwrap();
         assert!((together.saving.value - 0.1).abs() < 1e-12 && together.in_words().contains("10.0 points less"));
         // Where one is unknown the shares alone count.
         let blind = told(&[with("dear", 0.5, 4.0), zone("cheap", &[0.6; 4], &[0.6; 3])]);

@@ -50,7 +50,7 @@ pub(in crate::cloud) struct Record {
 /// What is learned for a job.
 #[derive(Debug, Clone)]
 pub(in crate::cloud) struct ZonesLearned {
-    /// In the order of ticks; of the start alone where the job learns by itself.
+    /// Fits in the order of ticks; of the start alone where the job learns by itself.
     pub(in crate::cloud) fits: Vec<Learned>,
     /// What such a job knows at its start.
     pub(in crate::cloud) record: Option<Record>,
@@ -143,7 +143,7 @@ impl Record {
         self.zones.iter_mut().enumerate().for_each(|(zone, ticks)| ticks.push(seen(zone)));
     }
 
-    /// What a try in the last tick came to.
+    /// Records the result of a try in the last tick.
     pub(in crate::cloud) fn tried(&mut self, zone: usize, up: bool) {
         if let Some(last) = self.zones.get_mut(zone).and_then(|ticks| ticks.last_mut()) {
             *last = Some(up);

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::market::zone::region_of;
 
-/// What a job over zones holds for a tick; zones by their position.
+/// Holding of a job over zones for a tick; zones by their position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ZoneHolding {
     /// Nothing: it waits.
@@ -36,7 +36,7 @@ pub enum ZoneHolding {
 }
 
 impl ZoneHolding {
-    /// Where it is.
+    /// Zone of the instance, `None` if idle.
     pub fn zone(self) -> Option<usize> {
         match self {
             Self::Idle => None,
@@ -110,23 +110,23 @@ impl Market {
     ///
     /// # Errors
     /// If two are of one zone or of different instances, their ticks differ in length, or only some have prices.
-    pub fn of(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
+    pub fn new(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
         let Some(first) = series.first() else {
             return Err(Error::no_scenario("no trace is named; name at least one"));
         };
         if let Some(other) = series.iter().find(|zone| zone.tick_ms != first.tick_ms) {
-            let found =
+            let result =
                 format!("{} has ticks of {} ms, and {} of {} ms", first.name, first.tick_ms, other.name, other.tick_ms);
             return Err(wrong(
                 series,
-                found,
+                result,
                 "name traces of one series of samples, or tell the time between samples with --gap",
             ));
         }
         for (at, zone) in series.iter().enumerate() {
             if zone.zone.is_some() && series.iter().take(at).any(|other| other.zone == zone.zone) {
-                let found = format!("{} comes twice", zone.zone.as_deref().unwrap_or(""));
-                return Err(wrong(series, found, "name each zone once, by traces of the same time"));
+                let problem = format!("{} comes twice", zone.zone.as_deref().unwrap_or(""));
+                return Err(wrong(series, problem, "name each zone once, by traces of the same time"));
             }
         }
         let known = |zone: &&SpotSeries| zone.instance.is_some();
@@ -134,10 +134,10 @@ impl Market {
             && let Some(other) = series.iter().filter(known).find(|zone| zone.instance != first.instance)
         {
             let of = |zone: &SpotSeries| zone.instance.clone().unwrap_or_default();
-            let found = format!("{} is of {}, and {} of {}", first.name, of(first), other.name, of(other));
+            let problem = format!("{} is of {}, and {} of {}", first.name, of(first), other.name, of(other));
             return Err(wrong(
                 &[first.clone(), other.clone()],
-                found,
+                problem,
                 "one job runs on one kind of instance: name traces of the same accelerators and number",
             ));
         }
@@ -145,10 +145,10 @@ impl Market {
         if priced > 0 && priced < series.len() {
             let without: Vec<&str> =
                 series.iter().filter(|zone| zone.price.is_none()).map(|zone| zone.name.as_str()).collect();
-            let found = format!("there are prices of some zones and not of {}", without.join(", "));
+            let problem = format!("there are prices of some zones and not of {}", without.join(", "));
             return Err(wrong(
                 series,
-                found,
+                problem,
                 "give prices of all zones, with --prices FILE, or use none, with --prices none",
             ));
         }
@@ -282,14 +282,14 @@ impl Places {
         (0..self.names.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(0)
     }
 
-    /// What a job costs on-demand from beginning to end in the zone cheapest for it, dollars.
+    /// Cost of a job on-demand from beginning to end in the zone cheapest for it, dollars.
     pub fn all_on_demand(&self, job: &DeadlineJob) -> f64 {
         let ms = job.work_ms + job.changeover_ms;
         dollars(self.on_demand.get(self.cheapest(None, ms)).copied().unwrap_or(f64::INFINITY), ms)
     }
 }
 
-/// What so long costs at a price an hour.
+/// Cost of a time at a price an hour.
 pub fn dollars(usd_per_h: f64, ms: i64) -> f64 {
     usd_per_h * ms as f64 / 3.6e6
 }
@@ -303,9 +303,9 @@ pub struct ZonesView<'a> {
     pub left_ms: i64,
     /// Work left, milliseconds.
     pub work_ms: i64,
-    /// What is held from the tick before.
+    /// Instance held from the tick before.
     pub held: ZoneHolding,
-    /// What is left of its changeover, milliseconds.
+    /// Time left of its changeover, milliseconds.
     pub setup_ms: i64,
     /// Region of the checkpoint, if there is one.
     pub at: Option<usize>,
@@ -372,8 +372,8 @@ pub(in crate::cloud) struct Listed {
 }
 
 impl Listed {
-    /// Of a list of what somebody held who asked zones for spot, or did not.
-    pub(in crate::cloud) fn of(list: Vec<ZoneHolding>, asks: bool) -> Self {
+    /// Creates a policy from a list of holdings; `asks` if its holder asked zones for spot.
+    pub(in crate::cloud) fn new(list: Vec<ZoneHolding>, asks: bool) -> Self {
         Self { list: list.into_iter(), asks }
     }
 
@@ -394,7 +394,8 @@ impl ZonesPilot for Listed {
     }
 }
 
-/// As [`travel`], without the safety net: for a way that is known to be safe, or was chosen with all known.
+/// Runs a job as [`travel`] does, without the safety net: for decisions known to be safe, or made
+/// with all known.
 pub(in crate::cloud) fn travel_without_net(
     pilot: &mut dyn ZonesPilot,
     market: &Market,

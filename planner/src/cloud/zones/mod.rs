@@ -61,10 +61,10 @@ pub fn attempt_zones(
     attempt_zones_of(&CloudPolicy::TOGETHER, market, start, jobs, work)
 }
 
-/// As [`attempt_zones`], of some policies.
+/// Tries the given `policies` as [`attempt_zones`] tries all.
 ///
 /// # Errors
-/// As [`attempt_zones`].
+/// Errors of [`attempt_zones`].
 pub(in crate::cloud) fn attempt_zones_of(
     policies: &[CloudPolicy],
     market: &Market,
@@ -94,7 +94,7 @@ pub(in crate::cloud) fn attempt_zones_of(
                         top
                     } else {
                         let ride = |work_ms: i64| {
-                            let mut listed = Listed::of(held.clone(), pilot.asks());
+                            let mut listed = Listed::new(held.clone(), pilot.asks());
                             travel_without_net(&mut listed, market, start, &of_amount(work_ms))
                         };
                         let each = amounts.iter().map(|(work_ms, chance)| (*chance, ride(*work_ms)));
@@ -224,7 +224,9 @@ mod tests {
             }
         }
 
-        /// The same where the work is one of several amounts: no policy misses for any of them, and none is cheaper on the mean than who knows the amount and all that comes, which brute force finds as well.
+        /// Uncertain work of several amounts: no policy misses for any of them, and none is cheaper
+        /// on the mean than who knows the amount and all that comes, which brute force finds as
+        /// well.
         #[test]
         fn nor_where_the_work_is_uncertain(
             market in markets(),
@@ -240,7 +242,7 @@ mod tests {
         ) {
             let [least_ms, middle_ms, top_ms] =
                 [least_min, least_min + more_min, least_min + more_min + top_min].map(|minutes| minutes * MIN);
-            let work = WorkDistribution::of(&[(0.05, least_ms), (level, middle_ms), (last, top_ms)]);
+            let work = WorkDistribution::new(&[(0.05, least_ms), (level, middle_ms), (last, top_ms)]);
             prop_assume!(work.is_ok());
             let work = work.unwrap();
             let job = DeadlineJob {
@@ -273,7 +275,7 @@ mod tests {
                 let mut cost = 0.0;
                 for (work_ms, chance) in work.amounts() {
                     let mut ended = 0;
-                    let mut list = Listed::of(held.clone(), pilot.asks());
+                    let mut list = Listed::new(held.clone(), pilot.asks());
                     let amount = DeadlineJob { work_ms, ..job };
                     let one = travel_without_net(&mut list, &market, start, &amount);
                     ended += list.left();
@@ -381,7 +383,7 @@ mod tests {
         let row = |tick: usize| -> Row { (vec![!tick.is_multiple_of(3), tick % 5 < 2], vec![1.0, 0.8]) };
         let market =
             Market::from_rows(places(&[0, 1], &[3.0, 2.5], 0.2, 10 * MIN), &(0..60).map(row).collect::<Vec<Row>>());
-        let work = WorkDistribution::of(&[(0.5, 60 * MIN), (1.0, 60 * MIN)]).unwrap();
+        let work = WorkDistribution::new(&[(0.5, 60 * MIN), (1.0, 60 * MIN)]).unwrap();
         let known = attempt_zones(&market, 30, &[job], None).unwrap();
         let told = attempt_zones(&market, 30, &[job], Some(&work)).unwrap();
         for (policy, run) in &known[0].runs {

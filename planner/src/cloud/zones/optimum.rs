@@ -138,14 +138,15 @@ fn solve(
 /// # Errors
 /// If tick, work and changeover have too little in common for an exact answer.
 pub fn zones_optimum(market: &Market, start: usize, job: &DeadlineJob) -> Result<f64> {
-    let grid = Grid::of(market.places.tick_ms, job)?;
+    let grid = Grid::new(market.places.tick_ms, job)?;
     Ok(solve(&grid, market, start, |_, _, _, _| ()).first().copied().unwrap_or(f64::INFINITY))
 }
 
-/// As [`zones_optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own.
+/// Optimal costs as by [`zones_optimum`], for each of some amounts of work with one deadline, none
+/// of them more than the job's own.
 ///
 /// # Errors
-/// As [`zones_optimum`].
+/// Errors of [`zones_optimum`].
 pub(in crate::cloud) fn zones_optima(
     market: &Market,
     start: usize,
@@ -184,7 +185,7 @@ pub(super) mod tests {
             let way: Vec<ZoneHolding> =
                 (0..ticks).map(|tick| held(number / choices.pow(tick as u32) % choices)).collect();
             // Who tries all asks nobody.
-            let run = travel_without_net(&mut Listed::of(way, false), market, start, job);
+            let run = travel_without_net(&mut Listed::new(way, false), market, start, job);
             if !run.missed {
                 least = least.min(run.cost);
             }
@@ -200,8 +201,8 @@ pub(super) mod tests {
         let market = Market::from_rows(places(&[0, 1], &[3.0, 2.5], 0.4, HOUR), &rows);
         let job = DeadlineJob { work_ms: 8 * HOUR, deadline_ms: 11 * HOUR, changeover_ms: HOUR / 4, price_ratio: 3.0 };
         let works = [HOUR, 3 * HOUR + HOUR / 2, 6 * HOUR, 8 * HOUR];
-        let found = zones_optima(&market, 0, &job, &works).unwrap();
-        for (work_ms, cost) in works.iter().zip(&found) {
+        let result = zones_optima(&market, 0, &job, &works).unwrap();
+        for (work_ms, cost) in works.iter().zip(&result) {
             let alone = zones_optimum(&market, 0, &DeadlineJob { work_ms: *work_ms, ..job }).unwrap();
             assert!((cost - alone).abs() < 1e-9 && alone.is_finite(), "{work_ms}: {cost} and {alone}");
         }
@@ -209,7 +210,7 @@ pub(super) mod tests {
 
     /// What the optimum holds: the programme that decides with all known.
     fn with_foresight(market: &Market, start: usize, job: &DeadlineJob) -> Vec<ZoneHolding> {
-        let grid = Grid::of(market.places.tick_ms, job).unwrap();
+        let grid = Grid::new(market.places.tick_ms, job).unwrap();
         let mut solved: Vec<Solved> = Vec::new();
         solve(&grid, market, start, |_, run, idle, none| {
             solved.push(Solved { run: run.to_vec(), idle: idle.to_vec(), none });
@@ -305,7 +306,7 @@ pub(super) mod tests {
             let tried = by_trying_zones(&market, 0, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
             let held = with_foresight(&market, 0, &job);
-            let run = travel_without_net(&mut Listed::of(held, true), &market, 0, &job);
+            let run = travel_without_net(&mut Listed::new(held, true), &market, 0, &job);
             prop_assert!(!run.missed && (run.cost - least).abs() <= 1e-9 * least, "{} against {least}", run.cost);
         }
     }

@@ -20,9 +20,9 @@ const FOLLOWED_MS: i64 = 6 * 3_600_000;
 /// A zone of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlannedZone {
-    /// Its name.
+    /// Name of the zone.
     pub zone: String,
-    /// Its region.
+    /// Region of the zone.
     pub region: String,
     /// Whether spot could be had in the last tick.
     pub last_up: bool,
@@ -39,7 +39,7 @@ pub struct PlannedZone {
 pub struct ZonesNow {
     /// What to hold now, with zones as they were last seen.
     pub hold: Holding,
-    /// In which zone.
+    /// Zone to hold it in.
     pub zone: Option<String>,
     /// Zones to take on spot, in order: each where those before it cannot be had or are lost.
     pub order: Vec<String>,
@@ -65,7 +65,7 @@ pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job
     let (start, zones, tick_ms) = (market.ticks, places.names.len(), places.tick_ms);
     let last: Vec<bool> = (0..zones).map(|zone| market.sight(start.saturating_sub(1)).has(zone)).collect();
     let learned = learned_zones(market, start, job.ticks(tick_ms));
-    let asked = |ticks: &[Vec<bool>]| -> Vec<ZoneHolding> {
+    let request = |ticks: &[Vec<bool>]| -> Vec<ZoneHolding> {
         let market = market.followed_by(ticks);
         let mut pilot = zones_pilot(policy, &market, &learned, start, job);
         let mut held = Vec::new();
@@ -73,7 +73,7 @@ pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job
         held
     };
     let followed = usize::try_from(FOLLOWED_MS / tick_ms.max(1)).unwrap_or(1).max(1);
-    let first = |up: &[bool]| asked(&[up.to_vec()]).first().copied().unwrap_or(ZoneHolding::Idle);
+    let first = |up: &[bool]| request(&[up.to_vec()]).first().copied().unwrap_or(ZoneHolding::Idle);
     let now = first(&last);
     let (all, none) = (vec![true; zones], vec![false; zones]);
     let (mut order, mut then) = (Vec::new(), holding(first(&none)));
@@ -86,7 +86,7 @@ pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job
             }
             let ticks: Vec<Vec<bool>> =
                 std::iter::once(all.clone()).chain(std::iter::repeat_n(left.clone(), followed)).collect();
-            let held = asked(&ticks);
+            let held = request(&ticks);
             let after = held.get(1..held.len().min(ticks.len())).unwrap_or_default();
             let next = after.iter().find_map(|of| match of {
                 ZoneHolding::Spot(next) if !order.contains(next) => Some(*next),
@@ -107,11 +107,11 @@ pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job
     };
     let name = |zone: usize| places.names.get(zone).cloned().unwrap_or_default();
     let spare = (job.spare_ms() - job.changeover_ms) / tick_ms.max(1);
-    let found = FromNow {
+    let result = FromNow {
         if_up: holding(first(&all)),
         if_down: holding(first(&none)),
         last_up: last.iter().any(|up| *up),
-        wait_at_most_s: waits(&asked(&[])),
+        wait_at_most_s: waits(&request(&[])),
         latest_on_demand_s: (spare.max(0) * tick_ms) as f64 / 1e3,
     };
     let sight = market.sight(start.saturating_sub(1));
@@ -136,7 +136,7 @@ pub(in crate::cloud) fn zones_from_now(market: &Market, policy: CloudPolicy, job
         ),
         zones: planned.collect(),
     };
-    (found, zones_now)
+    (result, zones_now)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(in crate::cloud) struct Steps {
 }
 
 impl Steps {
-    /// Of a job in ticks.
+    /// Cuts a job in ticks into steps.
     pub(in crate::cloud) fn of(job: &DeadlineJob, tick_ms: i64) -> Self {
         let (work, spare, changeover) = (job.work_ms as f64, job.spare_ms() as f64, job.changeover_ms as f64);
         let least_ms = (work * spare.max(1.0) / MOST_PAIRS).sqrt().max(tick_ms as f64);
@@ -81,14 +81,14 @@ pub(in crate::cloud) struct Standing {
     pub(in crate::cloud) goes: f64,
     /// Chance a tick to come up.
     pub(in crate::cloud) comes: f64,
-    /// Its runs by kind, as they begin.
+    /// Spot runs by kind, as they begin.
     pub(in crate::cloud) runs: [Run; MOST],
     /// Dollars an hour of spot; infinite if unknown.
     pub(in crate::cloud) price: f64,
 }
 
 impl Standing {
-    /// Of phases and a price.
+    /// What is known of a zone, from its phases and a price.
     pub(in crate::cloud) fn of(phases: &Phases, price: f64) -> Self {
         let (up, goes, comes) = phases.shares();
         Self { up, goes, comes, runs: phases.runs(), price }
@@ -120,7 +120,7 @@ pub(in crate::cloud) struct Pool {
     /// Chances a step to go down and to come up.
     goes: f64,
     comes: f64,
-    /// Of each kind of run: its share, and the chance to keep an instance over a step.
+    /// Share of each kind of run, and the chance to keep an instance over a step.
     runs: [(f64, f64); MOST],
     /// Chance that the pool is up where an instance is lost.
     up_when_lost: f64,
@@ -142,8 +142,8 @@ pub(in crate::cloud) const ON_DEMAND: [usize; 2] = [2, 3];
 const SPOT: usize = 4;
 
 impl Pool {
-    /// Of zones, and what was seen of them together, for a job.
-    pub(in crate::cloud) fn of(places: &Places, zones: &[Standing], seen: &Seen, job: &DeadlineJob) -> Self {
+    /// Solves the pool of zones for a job, with what was seen of them together.
+    pub(in crate::cloud) fn new(places: &Places, zones: &[Standing], seen: &Seen, job: &DeadlineJob) -> Self {
         let steps = Steps::of(job, places.tick_ms);
         let ticks = steps.step_ms / places.tick_ms as f64;
         let over = |chance: f64| 1.0 - (1.0 - chance.clamp(0.0, 1.0)).powf(ticks);
@@ -356,7 +356,7 @@ mod tests {
     fn the_worked_example() {
         let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 20 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
         let zones = [standing(0.5, 0.1, 0.1); 2];
-        let pool = Pool::of(&places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &zones, &Seen::default(), &job);
+        let pool = Pool::new(&places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &zones, &Seen::default(), &job);
         assert!(
             (pool.comes - 0.19).abs() < 1e-9 && (pool.goes - 0.19 / 3.0).abs() < 1e-9,
             "{} {}",
@@ -373,11 +373,11 @@ mod tests {
         let places = places(&[0], &[3.0], 1.0, HOUR);
         let cost = |runs: [Run; MOST]| {
             let zone = Standing { runs, ..standing(1.0 - 1e-9, 0.5, 1.0) };
-            let pool = Pool::of(&places, &[zone], &Seen::default(), &job);
+            let pool = Pool::new(&places, &[zone], &Seen::default(), &job);
             [1.0, 2.0].map(|work| pool.at(work, 0.0, 0.0, IDLE[1]))
         };
         let run = |share: f64, ends: f64| Run { share, ends };
-        let near = |found: [f64; 2], hand: [f64; 2]| found.iter().zip(hand).all(|(a, b)| (a - b).abs() < 1e-6);
+        let near = |result: [f64; 2], hand: [f64; 2]| result.iter().zip(hand).all(|(a, b)| (a - b).abs() < 1e-6);
         let (kinds, mean) = (cost([run(0.5, 1.0), run(0.5, 0.0)]), cost([run(1.0, 0.5), run(0.0, 1.0)]));
         assert!(near(kinds, [1.5, 3.125]) && near(mean, [1.5, 3.375]), "{kinds:?} {mean:?}");
     }
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn spare_time_is_worth_less_the_more_there_is() {
         let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 40 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-        let pool = Pool::of(&places(&[0], &[3.0], 1.0, HOUR), &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
+        let pool = Pool::new(&places(&[0], &[3.0], 1.0, HOUR), &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
         // Steps of an hour: c = 0.2·(3 − 1), S = 8.
         let worth = |spare: f64| 3.2 * (1.0 - (-spare / 8.0f64).exp());
         for spare in [0.0, 1.0, 8.0, 30.0] {
@@ -405,11 +405,11 @@ mod tests {
         let steps = (10 * HOUR) as f64 / (HOUR / 5) as f64;
         // What is spare once a changeover has passed is worth something at the end.
         let cost = |pool: &Pool, state: usize| pool.at(steps, steps, 0.0, state) + pool.done(steps - 1.0);
-        let sure = Pool::of(&places, &[standing(1.0 - 1e-9, 1e-12, 1.0)], &Seen::default(), &job);
+        let sure = Pool::new(&places, &[standing(1.0 - 1e-9, 1e-12, 1.0)], &Seen::default(), &job);
         assert!((cost(&sure, IDLE[1]) - 10.2).abs() < 0.01, "{}", cost(&sure, IDLE[1]));
-        let never = Pool::of(&places, &[standing(1e-9, 0.5, 1e-9)], &Seen { down: 1e9, ..Seen::default() }, &job);
+        let never = Pool::new(&places, &[standing(1e-9, 0.5, 1e-9)], &Seen { down: 1e9, ..Seen::default() }, &job);
         assert!((cost(&never, IDLE[0]) - 30.6).abs() < 0.01, "{}", cost(&never, IDLE[0]));
-        let some = Pool::of(&places, &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
+        let some = Pool::new(&places, &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
         for work in 1..45 {
             for spare in 1..45 {
                 let of = |work: usize, spare: usize| some.at(work as f64, spare as f64, 0.0, IDLE[0]);

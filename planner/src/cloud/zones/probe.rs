@@ -32,7 +32,7 @@ pub enum Past {
 /// When zones are probed, and what that costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probes {
-    /// From one to the next, milliseconds; more than 0.
+    /// Time from one probe to the next, milliseconds; more than 0.
     pub every_ms: i64,
     /// Time of spot that is paid for in each zone that is found to have it, milliseconds.
     pub bill_ms: i64,
@@ -69,7 +69,7 @@ pub(in crate::cloud) struct Lookout {
 }
 
 impl Lookout {
-    /// Of so many zones, none of which has been looked at.
+    /// Creates the state of so many zones, none of which has been looked at.
     pub(in crate::cloud) fn new(probes: Probes, zones: usize, tick_ms: i64) -> Self {
         Self { probes, tick_ms, last: vec![false; zones], now: vec![false; zones] }
     }
@@ -86,7 +86,7 @@ impl Lookout {
         probed
     }
 
-    /// What a try came to.
+    /// Records the result of a try.
     pub(in crate::cloud) fn tried(&mut self, zone: usize, up: bool) {
         if let Some(last) = self.last.get_mut(zone) {
             *last = up;

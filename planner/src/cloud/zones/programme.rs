@@ -174,7 +174,7 @@ struct Offer {
     belief: Vec<f64>,
     /// What is known of an instance begun there.
     begun: Begun,
-    /// What it costs to begin there, without egress, with average zones after a loss.
+    /// Cost of beginning there, without egress, with average zones after a loss.
     cost: f64,
     /// The chance that it is lost while what is now still holds.
     soon: f64,
@@ -188,7 +188,7 @@ struct Offer {
 struct Begun(Vec<(f64, f64)>);
 
 impl Begun {
-    /// Of a belief, which need not sum to 1.
+    /// Cost and chance of loss under a belief, which need not sum to 1.
     fn of(&self, belief: &[f64]) -> (f64, f64) {
         let each = self.0.iter().zip(belief);
         each.fold((0.0, 0.0), |(cost, soon), ((of, lost), chance)| (cost + chance * of, soon + chance * lost))
@@ -222,7 +222,7 @@ struct Way {
     zone: usize,
     is_seen: bool,
     chance: f64,
-    /// What it costs, if there is one.
+    /// Cost of the offer, if there is one.
     cost: f64,
     /// By what it is put in order: that, and what tries cost that fail before one does not.
     order: f64,
@@ -244,7 +244,7 @@ impl Fit {
     fn of(places: &Places, learned: &Learned, job: &DeadlineJob, probes: Option<Probes>) -> Self {
         let zones = || learned.zones.iter().zip(&learned.price);
         let standing: Vec<Standing> = zones().map(|((phases, _), price)| Standing::of(phases, *price)).collect();
-        let pool = Pool::of(places, &standing, &learned.seen, job);
+        let pool = Pool::new(places, &standing, &learned.seen, job);
         let zones = zones().map(|((phases, belief), price)| Zone {
             over: (0..HOURS).map(|hour| phases.over(pool.steps.step_ms, hour)).collect(),
             phases: phases.clone(),
@@ -455,8 +455,8 @@ mod tests {
             let order = cost + 0.1 * (1.0 - chance) / chance;
             Way { zone, is_seen: chance >= 1.0, chance, cost, order }
         };
-        let near = |found: Option<(usize, f64)>, zone: usize, cost: f64| {
-            found.is_some_and(|(of, is)| of == zone && (is - cost).abs() < 1e-12)
+        let near = |result: Option<(usize, f64)>, zone: usize, cost: f64| {
+            result.is_some_and(|(of, is)| of == zone && (is - cost).abs() < 1e-12)
         };
         let ways = [way(3, 0.8, 10.0), way(5, 1.0, 11.0), way(1, 1.0, 12.0)];
         assert!(near(tries(&ways, 20.0, 0.1), 3, 10.22), "{:?}", tries(&ways, 20.0, 0.1));

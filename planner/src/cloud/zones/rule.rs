@@ -62,7 +62,7 @@ impl ZonesPilot for GreedyZones {
     }
 }
 
-/// As much progress as time has passed.
+/// Uniform progress over zones: keeps the share of work done at the share of time passed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UniformZones;
 
@@ -161,7 +161,7 @@ const PROGRESS_H: f64 = 10.0;
 impl SkyNomad {
     /// With all that was seen before tick `start`; until it is seen again, a zone is as it was.
     pub fn new(market: &Market, start: usize) -> Self {
-        let mut found =
+        let mut result =
             Self { runs: vec![Runs::default(); market.places.names.len()], left: std::collections::VecDeque::new() };
         let mut last = None;
         for tick in 0..start {
@@ -169,10 +169,10 @@ impl SkyNomad {
                 last = Some(market.sight(tick));
             }
             if let Some(sight) = &last {
-                found.see(sight, market.places.tick_ms);
+                result.see(sight, market.places.tick_ms);
             }
         }
-        found
+        result
     }
 
     fn see(&mut self, sight: &Sight<'_>, tick_ms: i64) {

@@ -148,11 +148,11 @@ mod tests {
         let of = |more: f64, disjoint: usize| {
             second(&zones, (&[0, 1, 2], &[0.40, 0.40 + more, 0.9]), &orders, disjoint, &cost).unwrap()
         };
-        let found = of(0.02, 4);
+        let result = of(0.02, 4);
         let near = |value: Option<f64>, of: f64| value.is_some_and(|value| (value - of).abs() < 1e-9);
-        assert!(near(found.expected_more, 0.02) && near(found.expected_more_low, -0.01), "{found:?}");
-        assert!(near(found.expected_more_high, 0.05) && found.alike == ["b"], "{found:?}");
-        assert!(found.in_words().contains("**either will do** of `a`, `b`"), "{}", found.in_words());
+        assert!(near(result.expected_more, 0.02) && near(result.expected_more_low, -0.01), "{result:?}");
+        assert!(near(result.expected_more_high, 0.05) && result.alike == ["b"], "{result:?}");
+        assert!(result.in_words().contains("**either will do** of `a`, `b`"), "{}", result.in_words());
         // 10 points are no noise, unless the four windows are but one moment that is told four times, which says nothing.
         assert!(of(0.10, 4).alike.is_empty() && !of(0.10, 4).in_words().contains("will do"));
         let one = of(0.02, 1);
@@ -164,17 +164,17 @@ mod tests {
     fn a_zone_that_is_gone_is_not_alike() {
         let zones = [zone("here", false), zone("gone", true)];
         let orders = vec![(vec![0, 1], vec![0.4, 0.4]); 4];
-        let found = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
-        assert_eq!((found.expected_more, found.alike.len()), (None, 0), "{found:?}");
+        let result = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
+        assert_eq!((result.expected_more, result.alike.len()), (None, 0), "{result:?}");
         // Where one was gone at a later window only, how far off the difference was there is not known, and nothing is told by it.
         let mut back = zone("back", false);
         back.gone[1] = true;
         let zones = [zone("here", false), back];
-        let found = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
+        let result = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
         assert_eq!(
-            (found.expected_more, found.expected_more_low, found.alike.len()),
+            (result.expected_more, result.expected_more_low, result.alike.len()),
             (Some(0.0), None, 0),
-            "{found:?}"
+            "{result:?}"
         );
         assert!(second(&zones[..1], (&[0], &[0.4]), &orders, 4, &|_, _| 0.4).is_none());
     }

@@ -12,7 +12,8 @@ pub(in crate::cloud) struct ZoneSeen {
     pub(in crate::cloud) trace: String,
     /// Cost of the policy on each window, those of choice first, as a share of all on-demand.
     pub(in crate::cloud) shares: Vec<f64>,
-    /// What the programme expects at the beginning of each of the later windows, and at the end of the data.
+    /// Expected cost by the programme at the beginning of each of the later windows, and at the end
+    /// of the data.
     pub(in crate::cloud) expected: Vec<Option<f64>>,
     /// Whether spot was not there for a day before each of these.
     pub(in crate::cloud) gone: Vec<bool>,

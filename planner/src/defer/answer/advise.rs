@@ -19,7 +19,7 @@ use crate::plan::{Assurance, Basis, Effect};
 const NAMED: usize = 4;
 
 impl DeferPlan {
-    /// Who waits how long at most, in words.
+    /// Describes who waits how long at most.
     pub(super) fn who(&self) -> String {
         let same = self.classes.first().is_some_and(|first| {
             self.classes.len() == super::super::job::CELLS
@@ -56,7 +56,7 @@ impl DeferBody {
         }
     }
 
-    /// What is to be low, in words.
+    /// Quantity to keep low, in words.
     pub(super) fn what(&self) -> &'static str {
         match self.aim {
             DeferAim::Carbon => "carbon",
@@ -69,7 +69,7 @@ impl DeferBody {
         format!("the {} of starting at once", self.what())
     }
 
-    /// How to set it.
+    /// Steps to set the plan.
     fn apply(&self) -> String {
         let set = match self.next_day.as_ref().map(|day| &day.way) {
             None => {
@@ -93,13 +93,13 @@ impl DeferBody {
     }
 }
 
-/// What the verdict takes beyond the trial; `plan` is the plan to come.
+/// Inputs of the verdict beyond the trial; `plan` is the plan to come.
 pub(super) fn judged(trial: &DeferTrial, plan: &DeferPlan) -> Judged {
     let changes = !plan.classes.is_empty() && !trial.of.plan.figures.chosen.classes.is_empty();
     Judged { changes, is_simplest: true, is_comparable: true, fewest_blocks: 1 }
 }
 
-/// What to do, in a sentence.
+/// Recommended action, in a sentence.
 pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> String {
     let plan = &trial.of.plan.figures;
     let why = match verdict {
@@ -136,7 +136,7 @@ pub(super) fn act(trial: &DeferTrial, body: &DeferBody, verdict: Verdict) -> Str
     format!("**Change nothing**: {why}.")
 }
 
-/// What is advised.
+/// The recommendation.
 pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
     let of = &trial.of;
     let amount = match body.aim {
@@ -144,7 +144,7 @@ pub(super) fn change(trial: &DeferTrial, body: &DeferBody) -> Change {
         DeferAim::Price => "Cost of electricity on the later windows",
     };
     let mut effects =
-        vec![trial.effect(amount), Effect::of("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval)];
+        vec![trial.effect(amount), Effect::new("Mean wait of the later jobs", "s", &body.mean_wait_s, &trial.interval)];
     if let (Some(after), Some(before), Some(currency)) =
         (of.plan.figures.cost, of.baseline.figures.cost, &body.currency)
     {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::market::demand::PoolJobs;
 use crate::plan::weeks::{Moments, WeekSplit};
 
-/// That no hour of the series meets the jobs, with the shift that would.
+/// Checks that some hour of the series meets the jobs; the error names a shift by which it would.
 pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries), shift_weeks: i64) -> Result<()> {
     let (first, end) = series.hours();
     let (first, end) = (first * HOUR_MS, end * HOUR_MS);
@@ -20,7 +20,7 @@ pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries),
     if span.0 + shift >= first && span.0 + shift < end && span.1 + shift > first {
         return Ok(());
     }
-    // The same season: whole years, to the next week, that bring the jobs into the file.
+    // Shifts by whole years, to the next week, to keep the season and bring the jobs into the file.
     let year = (365.2425 * 24.0) * HOUR_MS as f64;
     let weeks_of = |years: i64| ((years as f64 * year) / WEEK_MS as f64).round() as i64;
     let years = ((first - span.0) as f64 / year).floor() as i64;
@@ -50,7 +50,7 @@ pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries),
     ))
 }
 
-/// That nothing can be told, with what is to be known of the hours.
+/// Adds to an error what is to be known of the hours.
 pub(super) fn with_notes(error: Error, notes: &[String]) -> Error {
     match error {
         Error::NothingToEvaluate(what) if !notes.is_empty() => {
@@ -60,7 +60,7 @@ pub(super) fn with_notes(error: Error, notes: &[String]) -> Error {
     }
 }
 
-/// What was assumed, in words.
+/// Assumptions, in words.
 pub(super) fn notes(
     jobs: &PoolJobs<'_>,
     span: Moments,
@@ -73,7 +73,7 @@ pub(super) fn notes(
     let mut notes = Vec::new();
     if request.shift_weeks != 0 {
         notes.push(format!(
-            "Assumed: the hours of {} are those of other days. Each job is held against the hour {} {} (--carbon-shift), at the same hour of the same weekday. Savings are of that grid in that time with these jobs.",
+            "Assumed: the hours of {} are those of other days. Each job is compared with the hour {} {} (--carbon-shift), at the same hour of the same weekday. Savings are of that grid in that time with these jobs.",
             hours.name,
             format::counted(request.shift_weeks.unsigned_abs(), "week", "weeks"),
             if request.shift_weeks > 0 { "later" } else { "earlier" }

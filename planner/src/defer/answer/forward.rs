@@ -43,7 +43,7 @@ pub(super) fn plan(case: &DeferCase<'_>, jobs: &[DeferJob], units: &Units) -> Re
     })
 }
 
-/// What to set for the day to come; `None` where nobody waits, or the hours before it are not known.
+/// Settings for the day to come; `None` where nobody waits, or the hours before it are not known.
 fn next_day(case: &DeferCase<'_>, engine: &DeferEngine<'_>, setup: &DeferSetup, units: &Units) -> Option<NextDay> {
     let (_, end) = case.series.hours();
     let way = match setup.policy {
@@ -66,7 +66,7 @@ fn next_day(case: &DeferCase<'_>, engine: &DeferEngine<'_>, setup: &DeferSetup, 
     Some(NextDay { from: Zone::utc().rfc3339(end * HOUR_MS), way, from_ms: end * HOUR_MS })
 }
 
-/// What each hour of the day and of the longest wait after it is expected to be.
+/// Expected value of each hour of the day and of the longest wait after it.
 fn expected(case: &DeferCase<'_>, engine: &DeferEngine<'_>, by: ForecastBy, units: &Units) -> Option<Vec<f64>> {
     let (_, end) = case.series.hours();
     let most_h = case.terms.most_ms / HOUR_MS + 1;

@@ -32,7 +32,7 @@ pub fn report(answer: &DeferAnswer) -> Report {
         Cell::Duration(rule.figures.mean_wait_s)
     });
     let sections = vec![
-        body.plan_section(answer.verdict == Verdict::Advised),
+        body.plan_section(answer.is_advised()),
         tested(answer),
         body.sizes_section(),
         body.front_section(),
@@ -42,7 +42,7 @@ pub fn report(answer: &DeferAnswer) -> Report {
     tell::report(answer, (&format!("Which jobs wait for {better} hours?"), subtitle), tested_in_words(answer), sections)
 }
 
-/// What came of the plan on later windows, in sentences.
+/// Outcome of the plan on later windows, in sentences.
 fn tested_in_words(answer: &DeferAnswer) -> Vec<String> {
     let (trial, body, of) = (&answer.trial, &answer.body, &answer.trial.of);
     let plan = &of.plan.figures;
@@ -52,7 +52,7 @@ fn tested_in_words(answer: &DeferAnswer) -> Vec<String> {
         let beside = format!(", {} a month of {}", body.amount(trial.saved.value), body.amount(of.baseline.amount));
         said.push(tell::saved(trial, "plan", &body.against(), &beside));
     }
-    if answer.verdict == Verdict::Advised && plan.chosen.what != body.plan.what {
+    if answer.is_advised() && plan.chosen.what != body.plan.what {
         said.push(format!(
             "What was tested starts jobs in the {}. What to set from now on was chosen anew on all windows, so it differs.",
             plan.chosen.what
@@ -107,10 +107,10 @@ impl DeferBody {
     fn groups<'t>(&self, starts: &'t [NextStart]) -> (Vec<&'t [f64]>, Vec<Option<usize>>) {
         let mut distinct: Vec<&[f64]> = Vec::new();
         let mut of = |class: &super::DeferClass| {
-            let found = starts.iter().find(|start| start.size == class.size && start.runs == class.runs)?;
-            let at = distinct.iter().position(|known| *known == found.after_h.as_slice());
+            let result = starts.iter().find(|start| start.size == class.size && start.runs == class.runs)?;
+            let at = distinct.iter().position(|known| *known == result.after_h.as_slice());
             Some(at.unwrap_or_else(|| {
-                distinct.push(&found.after_h);
+                distinct.push(&result.after_h);
                 distinct.len() - 1
             }))
         };

@@ -30,7 +30,7 @@ use crate::replay::compare::IntervalEstimate;
 /// Hours ahead at which forecasts are scored.
 const AHEAD_H: [u32; 3] = [1, 6, 24];
 
-/// What some jobs emit or cost, at once and deferred, and how long they wait.
+/// Emissions or cost of some jobs, at once and deferred, and how long they wait.
 #[derive(Debug, Clone, Copy, Default)]
 struct DeferSum {
     now: i128,
@@ -40,7 +40,7 @@ struct DeferSum {
 }
 
 impl DeferSum {
-    fn of<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> Self {
+    fn new<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> Self {
         let mut sum = Self::default();
         for told in jobs {
             let gpus = i128::from(told.job.milli_gpus);
@@ -52,7 +52,7 @@ impl DeferSum {
         sum
     }
 
-    /// What is saved, a share.
+    /// Share saved.
     fn saved(&self) -> f64 {
         1.0 - ratio(self.amount as f64, self.now as f64)
     }
@@ -63,13 +63,14 @@ impl DeferSum {
 }
 
 fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> WaitSummary {
-    WaitSummary::of(&jobs.map(|told| told.found.wait_ms).collect::<Vec<_>>())
+    WaitSummary::new(&jobs.map(|told| told.found.wait_ms).collect::<Vec<_>>())
 }
 
 /// What the jobs that are submitted in each part come to.
 fn sums(rule: &TestedDefer, parts: &[Moments]) -> Vec<DeferSum> {
-    let of =
-        |(from, to): &Moments| DeferSum::of(rule.jobs.iter().filter(|told| (*from..*to).contains(&told.job.submit_ms)));
+    let of = |(from, to): &Moments| {
+        DeferSum::new(rule.jobs.iter().filter(|told| (*from..*to).contains(&told.job.submit_ms)))
+    };
     parts.iter().map(of).collect()
 }
 
@@ -95,9 +96,9 @@ pub(super) fn plan_of(setup: &DeferSetup, units: &Units) -> DeferPlan {
 /// The later windows, in the units of the answer.
 pub(super) struct LaterWindows<'a> {
     pub(super) units: Units,
-    /// On the calendar of the series.
+    /// Split on the calendar of the series.
     pub(super) split: &'a WeekSplit,
-    /// On that of the trace.
+    /// Split on the calendar of the trace.
     pub(super) trace_split: &'a WeekSplit,
     pub(super) terms: &'a DeferTerms,
     pub(super) day: &'a dyn Fn(i64) -> String,
@@ -122,7 +123,7 @@ impl LaterWindows<'_> {
             Priced {
                 id: rule.rule,
                 words: self.units.words(rule.rule.in_words()),
-                kept: DeferSum::of(rule.jobs.iter()).mean_wait_s() * 1e3 <= self.terms.target_ms && !is_dearer,
+                kept: DeferSum::new(rule.jobs.iter()).mean_wait_s() * 1e3 <= self.terms.target_ms && !is_dearer,
                 windows: sums(rule, &self.split.after)
                     .iter()
                     .map(|sum| (amount(sum), DeferInWindow { mean_wait_s: sum.mean_wait_s() }))
@@ -135,7 +136,7 @@ impl LaterWindows<'_> {
         Trial::new(unit, &priced, roles, self.trace_split.stretches(self.day))
     }
 
-    /// What intervals draw.
+    /// Blocks that intervals resample.
     fn blocks(&self) -> Vec<Moments> {
         let begin = whole(&self.split.after).0;
         let moments =
@@ -148,19 +149,19 @@ impl LaterWindows<'_> {
         let plan = || tested.rules.iter().filter(|rule| rule.rule == DeferRule::Plan);
         let of_blocks = plan().flat_map(|plan| sums(plan, &self.blocks()));
         let of_blocks = of_blocks.map(|sum| (sum.wait_ms as f64 / 1e3, sum.jobs as f64));
-        let all = DeferSum::of(plan().flat_map(|plan| &plan.jobs)).now;
+        let all = DeferSum::new(plan().flat_map(|plan| &plan.jobs)).now;
         let mut by_size: BTreeMap<SizeClass, Vec<TestedJob>> = BTreeMap::new();
         for told in plan().flat_map(|plan| &plan.jobs) {
             by_size.entry(told.job.size()).or_default().push(*told);
         }
         let size = |(size, jobs): (SizeClass, Vec<TestedJob>)| {
-            let sum = DeferSum::of(jobs.iter());
+            let sum = DeferSum::new(jobs.iter());
             DeferSize { size, waits: waits(jobs.iter()), saved: sum.saved(), of_all: ratio(sum.now as f64, all as f64) }
         };
         (interval::quotient(&of_blocks.collect::<Vec<_>>()), by_size.into_iter().map(size).collect())
     }
 
-    /// What is told of a rule beside its amount; `base` is what starting at once cost.
+    /// Figures of a rule beside its amount; `base` is what starting at once cost.
     fn figures(&self, rule: &TestedDefer, base: Option<DeferSpent>) -> DeferFigures {
         let months = self.split.hours_after() as f64 / MONTH_H;
         let drawn: i128 = rule
@@ -189,7 +190,7 @@ impl LaterWindows<'_> {
         let (before, after) = (hours(whole(&self.split.before)), hours(whole(&self.split.after)));
         let mut scores = Vec::new();
         for by in ForecastBy::SCORED {
-            let forecast = HourForecast::of(case.series, by, before);
+            let forecast = HourForecast::new(case.series, by, before);
             for ahead_h in AHEAD_H {
                 let error = |hours| forecast.error(hours, i64::from(ahead_h)).map(|parts| self.units.value(parts));
                 // The clock is the mean of the earlier hours themselves.

@@ -33,12 +33,12 @@ use super::series::HourSeries;
 /// Times that more hours are taken for what resuming costs.
 const ROUNDS: usize = 8;
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferred {
     /// End less submission less run, ms.
     pub wait_ms: i64,
-    /// What resuming cost, ms.
+    /// Cost of resuming, ms.
     pub extra_ms: i64,
     /// Value × milliseconds of one GPU, whole parts.
     pub amount: i128,
@@ -52,7 +52,7 @@ pub type Pieces = Vec<(i64, i64)>;
 struct LowHours {
     /// The percentile for each hour, as known at the end of the day before.
     limits: Vec<Option<i64>>,
-    /// The same for the day after the last hour.
+    /// The percentile for the day after the last hour.
     after: Option<i64>,
     /// The first hour from each on that is at or below it; far away where none is.
     next: Vec<i64>,
@@ -81,7 +81,7 @@ fn day_before(hour: i64) -> i64 {
 /// What a window is sought for.
 #[derive(Clone, Copy)]
 struct Sought {
-    /// From here on, ms.
+    /// Beginning of the window, ms.
     from_ms: i64,
     /// The last hour that is known.
     now: i64,
@@ -125,7 +125,7 @@ impl Walk {
 
 impl Sought {
     /// For a job, when it is submitted.
-    fn of(job: &DeferJob, runs: ExpectedRun) -> Self {
+    fn new(job: &DeferJob, runs: ExpectedRun) -> Self {
         let (from_ms, run_ms) = (job.submit_ms, runs.of(job));
         Self { from_ms, now: hour(from_ms), run_ms, milli_gpus: job.milli_gpus }
     }
@@ -133,7 +133,7 @@ impl Sought {
 
 impl<'s> DeferEngine<'s> {
     /// An engine for some policies; *clock* forecasts are of the hours from one to before another, resuming costs so many ms, and *tables* take the run of each class for so long. O(hours × (forecasts + hours of a percentile)).
-    pub fn of(
+    pub fn new(
         series: &'s HourSeries,
         policies: &[DeferPolicy],
         clock: (i64, i64),
@@ -144,10 +144,10 @@ impl<'s> DeferEngine<'s> {
         for policy in policies {
             let known = matches!(policy, DeferPolicy::FreeHours).then_some(ForecastBy::Known);
             if let Some(by) = policy.forecast().or(known) {
-                engine.forecasts.entry(by).or_insert_with(|| HourForecast::of(series, by, clock));
+                engine.forecasts.entry(by).or_insert_with(|| HourForecast::new(series, by, clock));
             }
             for at in policy.percentiles() {
-                engine.low.entry(at).or_insert_with(|| LowHours::of(series, at));
+                engine.low.entry(at).or_insert_with(|| LowHours::new(series, at));
             }
         }
         engine
@@ -169,7 +169,7 @@ impl<'s> DeferEngine<'s> {
         self.low.get(&of)?.after
     }
 
-    /// What becomes of a job under each of some bounds, in rising order, ms.
+    /// Outcomes of a job under each of some bounds, in rising order, ms.
     pub fn decide(&self, policy: DeferPolicy, job: &DeferJob, bounds_ms: &[i64]) -> Vec<Deferred> {
         let whole = |start: i64| Deferred {
             wait_ms: start - job.submit_ms,
@@ -179,7 +179,7 @@ impl<'s> DeferEngine<'s> {
         match policy {
             DeferPolicy::Now => vec![whole(job.submit_ms); bounds_ms.len()],
             DeferPolicy::Window { goal, by, runs } => {
-                self.windows(Sought::of(job, runs), (goal, by), bounds_ms).into_iter().map(whole).collect()
+                self.windows(Sought::new(job, runs), (goal, by), bounds_ms).into_iter().map(whole).collect()
             }
             DeferPolicy::Table(by) => {
                 let at = hour(job.submit_ms);
@@ -202,7 +202,7 @@ impl<'s> DeferEngine<'s> {
         match policy {
             DeferPolicy::Now => whole(job.submit_ms),
             DeferPolicy::Window { goal, by, runs } => {
-                let starts = self.windows(Sought::of(job, runs), (goal, by), &[bound_ms]);
+                let starts = self.windows(Sought::new(job, runs), (goal, by), &[bound_ms]);
                 whole(starts.first().copied().unwrap_or(job.submit_ms))
             }
             DeferPolicy::Table(by) => {
@@ -337,7 +337,7 @@ impl<'s> DeferEngine<'s> {
 
     /// The cheapest hours of a forecast that hold the run and what resuming costs, or the cleanest window.
     fn hours(&self, job: &DeferJob, by: ForecastBy, bound_ms: i64) -> Pieces {
-        let sought = Sought::of(job, ExpectedRun::Recorded);
+        let sought = Sought::new(job, ExpectedRun::Recorded);
         let start = self.windows(sought, (WindowGoal::Cleanest, by), &[bound_ms]);
         let start = start.first().copied().unwrap_or(job.submit_ms);
         let window = vec![(start, start + job.run_ms)];
@@ -434,7 +434,7 @@ fn worked(pieces: &[(i64, i64)], run_ms: i64, resume_ms: i64) -> Option<Pieces> 
 
 impl LowHours {
     /// O(hours × hours of the days).
-    fn of(series: &HourSeries, at: PastPercentile) -> Self {
+    fn new(series: &HourSeries, at: PastPercentile) -> Self {
         let (first, end) = series.hours();
         let share = f64::from(at.percent) / 100.0;
         let mut sorted: Vec<i64> = Vec::new();

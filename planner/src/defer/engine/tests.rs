@@ -28,8 +28,8 @@ fn job(submit: i64, run: i64, expected: i64) -> DeferJob {
 }
 
 fn pieces(engine: &DeferEngine<'_>, policy: DeferPolicy, job: &DeferJob, bound: i64) -> Vec<(i64, i64)> {
-    let found = engine.pieces(policy, job, bound * MINUTE_MS);
-    found.iter().map(|(from, to)| (from / MINUTE_MS, to / MINUTE_MS)).collect()
+    let result = engine.pieces(policy, job, bound * MINUTE_MS);
+    result.iter().map(|(from, to)| (from / MINUTE_MS, to / MINUTE_MS)).collect()
 }
 
 fn every_policy() -> Vec<DeferPolicy> {
@@ -55,7 +55,7 @@ fn three_jobs_and_six_hours() {
     // 400 400 100 300 50 500; the hours after are as dirty as the last.
     let series = series(&[400, 400, 100, 300, 50, 500, 500, 500, 500, 500]);
     let policies = every_policy();
-    let engine = DeferEngine::of(&series, &policies, (0, 10), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+    let engine = DeferEngine::new(&series, &policies, (0, 10), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
     let first = job(30, 60, 60);
     // The worked example: with 2 h the job waits for hour 2, with 4 h for hour 4; with 1 h it can but begin at 1:30.
     for (bound, start) in [(2 * H, 120), (4 * H, 240), (H, 90), (0, 30)] {
@@ -68,7 +68,8 @@ fn three_jobs_and_six_hours() {
     let by_time =
         DeferPolicy::Window { goal: WindowGoal::MostATime, by: ForecastBy::Known, runs: ExpectedRun::Recorded };
     assert_eq!(pieces(&engine, by_time, &second, 4 * H), [(H, 3 * H)]);
-    // It may pause: hours 2 and 4. Resuming costs 6 min, so what is known of the hours is taken only if it is less: 100 + 50 and 6 min more.
+    // The job may pause: hours 2 and 4. Resuming costs 6 min, so what is known of the hours is
+    // taken only if it is less: 100 + 50 and 6 min more.
     assert_eq!(pieces(&engine, DeferPolicy::FreeHours, &second, 4 * H), [(2 * H, 3 * H), (4 * H, 5 * H)]);
     let paying = pieces(&engine, DeferPolicy::Hours(ForecastBy::Known), &second, 4 * H);
     // 126 min: hours 2 and 4, and 6 min of hour 3 beside hour 4, which are what resuming takes.
@@ -94,7 +95,7 @@ fn a_day_before() -> HourSeries {
 fn a_limit_and_a_table_know_the_day_before() {
     let series = a_day_before();
     let policies = every_policy();
-    let engine = DeferEngine::of(&series, &policies, (0, 24), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+    let engine = DeferEngine::new(&series, &policies, (0, 24), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
     let day = 24 * H;
     // The lowest fifth of the 24 hours before is 100: the fifth lowest.
     let low = PastPercentile { percent: 20, days: 7 };
@@ -107,7 +108,8 @@ fn a_limit_and_a_table_know_the_day_before() {
     // By yesterday the cleanest 90 min within 3 h of 23:00 are from 0:00 on: 50 and half of 100. Of what is submitted at 23:10 and at 23:50 all starts then.
     let table = DeferPolicy::Table(ForecastBy::Yesterday);
     assert_eq!(engine.table(ForecastBy::Yesterday, 0, (23, 47), &[3 * H * MINUTE_MS]), [48 * H * MINUTE_MS]);
-    // Of what is submitted at 0:10 of the second day, the table of 0:00 says at once; it does not look at the second day itself.
+    // The table of 0:00 says at once for what is submitted at 0:10 of the second day; it does not
+    // look at the second day itself.
     assert_eq!(pieces(&engine, table, &job(day + 10, 60, 5), 3 * H), [(day + 10, day + 70)]);
 }
 
@@ -119,7 +121,7 @@ fn what_runs_pauses_above_the_higher_percentile_and_resumes_below_the_lower() {
     let series = series(&values);
     let day = 24 * H;
     let policy = DeferPolicy::TwoThresholds { resume: PastPercentile { percent: 20, days: 7 }, pause: 70 };
-    let engine = DeferEngine::of(&series, &[policy], (0, 0), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+    let engine = DeferEngine::new(&series, &[policy], (0, 0), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
     let job = job(day + 2 * H, 3 * H, H);
     let pieces = |policy: DeferPolicy, bound: i64| -> Vec<(i64, i64)> {
         pieces(&engine, policy, &job, bound).iter().map(|(from, to)| (from - day, to - day)).collect()
@@ -127,7 +129,7 @@ fn what_runs_pauses_above_the_higher_percentile_and_resumes_below_the_lower() {
     assert_eq!(pieces(policy, 6 * H), [(4 * H, 6 * H), (9 * H, 10 * H + 6)]);
     // A bound of 4 h leaves 2 h from hour 4 on, of which 6 min are what resuming costs.
     assert_eq!(pieces(policy, 4 * H), [(4 * H, 6 * H), (7 * H + 54, 9 * H)]);
-    // One of 2 h and 6 min leaves no time to pause.
+    // A run of 2 h and 6 min leaves no time to pause.
     assert_eq!(pieces(policy, 2 * H + 6), [(4 * H, 7 * H)]);
 }
 
@@ -221,7 +223,7 @@ proptest! {
     fn windows_and_bounds_are_those_of_every_minute((values, submit, run, expected, bound, resume) in cases()) {
         let series = series(&values);
         let policies = every_policy();
-        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+        let engine = DeferEngine::new(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         let job = job(submit, run, expected);
         let now = submit / H;
         for policy in &policies {
@@ -240,8 +242,8 @@ proptest! {
                     let mut all: Vec<i64> = (submit..submit + run + bound).map(|minute| values[(minute / H) as usize]).collect();
                     all.sort_unstable();
                     let least: i64 = all[..run as usize].iter().sum();
-                    let found = engine.decide(*policy, &job, &[bound * MINUTE_MS])[0];
-                    prop_assert_eq!(found.amount, i128::from(least * MINUTE_MS));
+                    let result = engine.decide(*policy, &job, &[bound * MINUTE_MS])[0];
+                    prop_assert_eq!(result.amount, i128::from(least * MINUTE_MS));
                 }
                 DeferPolicy::Threshold(at) => {
                     let low = |minute: i64| engine.limit(at, minute / H).is_some_and(|limit| values[(minute / H) as usize] <= limit);
@@ -250,7 +252,8 @@ proptest! {
                     prop_assert_eq!(pieces(&engine, *policy, &job, bound), [(slow, slow + run)], "{:?}", policy);
                 }
                 DeferPolicy::Table(by) => {
-                    // As a window of the class's run from the beginning of the hour, with what the day before knew.
+                    // A window of the class's run from the beginning of the hour, with what the day
+                    // before knew.
                     let forecast = engine.forecast(by).unwrap();
                     let known_to = now.div_euclid(24) * 24 - 1;
                     let class = DeferJob { submit_ms: now * H * MINUTE_MS, ..job };
@@ -277,26 +280,26 @@ proptest! {
     fn nothing_is_lost_nobody_waits_too_long_and_nothing_beats_its_bound((values, submit, run, expected, bound, resume) in cases()) {
         let series = series(&values);
         let policies = every_policy();
-        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+        let engine = DeferEngine::new(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         let job = job(submit, run, expected);
         let bounds = [0, bound / 2, bound].map(|bound| bound * MINUTE_MS);
         let of = |policy: DeferPolicy| engine.decide(policy, &job, &bounds);
         let (window, free, now) = (of(DeferPolicy::oracle()), of(DeferPolicy::FreeHours), of(DeferPolicy::Now));
         for policy in &policies {
-            for (at, found) in of(*policy).iter().enumerate() {
+            for (at, result) in of(*policy).iter().enumerate() {
                 let pieces = engine.pieces(*policy, &job, bounds[at]);
                 // What is drawn is the run and what resuming costs, once for each pause.
                 let drawn: i64 = pieces.iter().map(|(from, to)| to - from).sum();
-                prop_assert_eq!(drawn, job.run_ms + found.extra_ms);
+                prop_assert_eq!(drawn, job.run_ms + result.extra_ms);
                 let pays = *policy != DeferPolicy::FreeHours;
-                prop_assert!(!pays || found.extra_ms <= (pieces.len() as i64 - 1) * resume * MINUTE_MS, "{:?}", policy);
+                prop_assert!(!pays || result.extra_ms <= (pieces.len() as i64 - 1) * resume * MINUTE_MS, "{:?}", policy);
                 prop_assert!(pieces.windows(2).all(|pair| pair[0].1 < pair[1].0) && pieces[0].0 >= job.submit_ms);
-                prop_assert!((0..=bounds[at]).contains(&found.wait_ms), "{:?}", policy);
-                prop_assert_eq!(found.amount, pieces.iter().map(|(from, to)| series.integral(*from, *to)).sum::<i128>());
-                prop_assert!(free[at].amount <= found.amount, "{:?}", policy);
-                prop_assert!(pieces.len() > 1 || window[at].amount <= found.amount, "{:?}", policy);
+                prop_assert!((0..=bounds[at]).contains(&result.wait_ms), "{:?}", policy);
+                prop_assert_eq!(result.amount, pieces.iter().map(|(from, to)| series.integral(*from, *to)).sum::<i128>());
+                prop_assert!(free[at].amount <= result.amount, "{:?}", policy);
+                prop_assert!(pieces.len() > 1 || window[at].amount <= result.amount, "{:?}", policy);
                 // A bound alone, and beside others, is the same.
-                prop_assert_eq!(engine.decide(*policy, &job, &bounds[at..=at])[0], *found);
+                prop_assert_eq!(engine.decide(*policy, &job, &bounds[at..=at])[0], *result);
             }
         }
         prop_assert!(window[2].amount <= window[1].amount && window[1].amount <= window[0].amount && window[0] == now[0]);
@@ -309,13 +312,13 @@ proptest! {
         let job = job(submit, run, expected);
         let policies = every_policy();
         let first = series(&values);
-        let engine = DeferEngine::of(&first, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+        let engine = DeferEngine::new(&first, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         for policy in policies.iter().filter(|policy| !matches!(policy, DeferPolicy::FreeHours)) {
             if policy.forecast() == Some(ForecastBy::Known) {
                 continue;
             }
-            let found = pieces(&engine, *policy, &job, bound);
-            let start = found[0].0;
+            let result = pieces(&engine, *policy, &job, bound);
+            let start = result[0].0;
             // The clock knows ten hours before it is used.
             let from = if policy.forecast() == Some(ForecastBy::Clock) { (start / H + 1).max(10) } else { start / H + 1 };
             let mut changed = values.clone();
@@ -323,7 +326,7 @@ proptest! {
                 *slot = *value;
             }
             let second = series(&changed);
-            let again = DeferEngine::of(&second, &[*policy], (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+            let again = DeferEngine::new(&second, &[*policy], (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
             prop_assert_eq!(pieces(&again, *policy, &job, bound)[0].0, start, "{:?}", policy);
         }
     }

@@ -24,7 +24,7 @@ impl FleetBody {
         money(amount, &self.currency)
     }
 
-    /// What the verdict takes beyond the trial.
+    /// Inputs of the verdict beyond the trial.
     pub(super) fn judged(&self, trial: &FleetTrial) -> Judged {
         let [mix, steady] = [&trial.of.plan, &trial.of.baseline].map(|rule| &rule.figures);
         Judged {
@@ -122,7 +122,7 @@ impl FleetBody {
     }
 }
 
-/// What to do, in a sentence.
+/// Recommended action, in a sentence.
 pub(super) fn act(trial: &FleetTrial, body: &FleetBody, verdict: Verdict) -> String {
     match verdict {
         Verdict::Advised => {
@@ -182,7 +182,7 @@ pub(super) fn reserving_failed(trial: &FleetTrial, body: &FleetBody, verdict: Ve
     )
 }
 
-/// What is advised.
+/// The recommendation.
 pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
     // What is reserved binds for long: it must have been tested, and have paid beyond chance. No record shows what comes after as much time as it has itself.
     let (commits, outlasts) = (body.commits(), body.outlasting_months());
@@ -199,7 +199,7 @@ pub(super) fn change(trial: &FleetTrial, body: &FleetBody) -> Change {
     let again = if body.mix.iter().any(|row| row.months.is_some()) { "before each commitment ends, and " } else { "" };
     let sure = confidence(trial, (!commits || paid) && outlasts.is_none(), is_untested);
     Change {
-        plan: "fleet",
+        plan: "rent fleet",
         effects: vec![
             trial.effect("Cost of the GPUs on the later windows"),
             to_come(

@@ -221,7 +221,8 @@ mod tests {
         of.iter().map(point).collect()
     }
 
-    /// Found by a newcomer: the headline told the extreme of the front alone, a mix dearer than all on demand.
+    /// Regression test: the headline gave the extreme of the Pareto front alone, a mix dearer than
+    /// all on demand.
     #[test]
     fn the_least_price_of_a_tonne_is_told_first() {
         let told = |of: &[(f64, f64)]| front_in_words(&front(of), Some(150.0), "USD").unwrap();

@@ -39,7 +39,7 @@ pub(super) struct Forward {
     pub(super) sensitivity: Vec<FleetSensitivity>,
     pub(super) stress: Vec<ZoneLoss>,
     pub(super) buying: Option<FleetBuying>,
-    /// Of the mix, and of all on demand; 0 where it is not known.
+    /// Carbon of the mix, and of all on demand, kg a month; 0 where it is not known.
     pub(super) carbon_kg_per_month: [f64; 2],
     pub(super) curves: Vec<LoadCurve>,
 }
@@ -156,7 +156,7 @@ fn summary(gpu: &str, demand: &PoolDemand, weeks: f64, scale: f64) -> FleetDeman
 
 /// The numbers of each commitment in draws of the blocks: 2.5 % and 97.5 % of them.
 fn drawn(planned: &Planned, blocks: &[std::ops::Range<usize>]) -> Vec<(u32, u32)> {
-    let mut found: Vec<Vec<u32>> = vec![Vec::new(); planned.chosen.counts.len()];
+    let mut result: Vec<Vec<u32>> = vec![Vec::new(); planned.chosen.counts.len()];
     let counts = |draw: u64| {
         let hours = resample::whole(blocks.len(), draw, 1)
             .filter_map(|block| blocks.get(block))
@@ -165,14 +165,14 @@ fn drawn(planned: &Planned, blocks: &[std::ops::Range<usize>]) -> Vec<(u32, u32)
     };
     let all: Vec<Vec<u32>> = (0..DRAWS).into_par_iter().map(counts).collect();
     for counts in all {
-        found.iter_mut().zip(counts).for_each(|(all, count)| all.push(count));
+        result.iter_mut().zip(counts).for_each(|(all, count)| all.push(count));
     }
     let ends = |mut all: Vec<u32>| {
         all.sort_unstable();
         let at = |share: f64| rank::closest_sorted(&all, share).unwrap_or(0);
         (at(0.025), at(0.975))
     };
-    found.into_iter().map(ends).collect()
+    result.into_iter().map(ends).collect()
 }
 
 /// GPUs of a rental: on average over hours and states, and the most.
@@ -182,7 +182,7 @@ type MeanAndMost = (f64, f64);
 fn used(planned: &Planned) -> (Vec<MeanAndMost>, Vec<MeanAndMost>) {
     let supply = &planned.supply;
     let room = supply.committed_gpus(&planned.chosen.counts);
-    let rents = HourRents::of(supply, peak(&planned.levels));
+    let rents = HourRents::new(supply, peak(&planned.levels));
     let mut steady = vec![(0.0, 0.0f64); supply.on_demand.len()];
     let mut spot = vec![(0.0, 0.0f64); supply.spot.len()];
     let hours: f64 = planned.levels.iter().map(|level| level.hours).sum();
@@ -208,14 +208,14 @@ fn rows(planned: &Planned, offers: &Offers, ends: &[(u32, u32)]) -> Vec<FleetMix
     let offer = |name: &str| offers.instances.iter().find(|offer| offer.name == name);
     let whose = |name: &str| offer(name)?.whose();
     let instance_type = |name: &str| offer(name)?.instance_type.clone();
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for (at, (of, count)) in supply.commitments.iter().zip(&planned.chosen.counts).enumerate() {
         let ends = ends.get(at).copied();
         if *count == 0 && ends.is_none_or(|(_, high)| high == 0) {
             continue;
         }
         let (how, months) = of.term.how();
-        found.push(FleetMixRow {
+        result.push(FleetMixRow {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
             instance_type: instance_type(&of.name),
@@ -255,8 +255,8 @@ fn rows(planned: &Planned, offers: &Offers, ends: &[(u32, u32)]) -> Vec<FleetMix
     };
     let all = supply.on_demand.iter().zip(steady).map(|(of, used)| (of, used, BoughtAs::OnDemand));
     let all = all.chain(supply.spot.iter().zip(spot).map(|(of, used)| (of, used, BoughtAs::Spot)));
-    found.extend(all.filter(|(_, used, _)| used.1 > 0.0).map(|(of, used, how)| rented(of, used, how)));
-    found
+    result.extend(all.filter(|(_, used, _)| used.1 > 0.0).map(|(of, used, how)| rented(of, used, how)));
+    result
 }
 
 /// From which use on each commitment of a pool is worth it.
@@ -322,7 +322,7 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
         ("1.5 times the demand", same, 1.0, 1.5),
     ]);
     let row = |(what, change, by, demand): (&str, Change, f64, f64)| {
-        let mut found = FleetSensitivity {
+        let mut result = FleetSensitivity {
             what: what.to_owned(),
             committed_gpus: 0.0,
             cost_per_month: 0.0,
@@ -337,12 +337,12 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
             let counts = solve(&supply, &levels).counts;
             let month = MONTH_H / needs.len().max(1) as f64;
             let cost = |spent: Spent| spent.cost() * month;
-            found.committed_gpus += supply.committed_gpus(&counts);
-            found.cost_per_month += cost(bill(&supply, &needs, &counts));
-            found.kept_cost_per_month += cost(bill(&supply, &needs, &of.chosen.counts));
-            found.on_demand_per_month += cost(bill(&supply.without_spot(), &needs, &vec![0; counts.len()]));
+            result.committed_gpus += supply.committed_gpus(&counts);
+            result.cost_per_month += cost(bill(&supply, &needs, &counts));
+            result.kept_cost_per_month += cost(bill(&supply, &needs, &of.chosen.counts));
+            result.on_demand_per_month += cost(bill(&supply.without_spot(), &needs, &vec![0; counts.len()]));
         }
-        found
+        result
     };
     changes.into_par_iter().map(row).collect()
 }

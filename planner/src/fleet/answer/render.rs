@@ -1,4 +1,4 @@
-//! The answer of `plan fleet` as a report.
+//! The answer of `plan rent fleet` as a report.
 //!
 //! O(rows). Worked example: 4 reserved, 3 to 5 in the draws, is told as "4 (3 to 5)".
 

@@ -1,4 +1,4 @@
-//! The answer of `plan instances` in words and tables.
+//! The answer of `plan rent instances` in words and tables.
 //!
 //! O(rows). Worked example: a forecast throughput has `between` in the column that says how it is known.
 
@@ -24,7 +24,7 @@ impl InstancesAnswer {
         money(amount, &self.currency)
     }
 
-    /// What to do, in a sentence.
+    /// Recommended action, in a sentence.
     pub(super) fn act(&self) -> String {
         let late: Vec<&RentedWay> = self.jobs.iter().filter(|job| job.front.is_empty()).collect();
         let of_late = |job: &&RentedWay| match (job.fastest_s, job.deadline_s) {
@@ -150,7 +150,7 @@ impl InstancesAnswer {
         Section::new("instances", "What to rent")
             .with_table(table)
             .with_definition("Time: from the order of the instances to the end of the job, as expected. Cost: of that time, in whole billing units, for all GPUs of the instances.")
-            .with_definition("Known: measured, on one machine or on machines apart, or forecast between or beyond the numbers of GPUs that were measured. A deadline is held against the forecast with its margin.")
+            .with_definition("Known: measured, on one machine or on machines apart, or forecast between or beyond the numbers of GPUs that were measured. A deadline is compared with the forecast with its margin.")
     }
 
     fn front_section(&self) -> Section {

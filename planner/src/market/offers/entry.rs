@@ -82,11 +82,11 @@ impl PriceFile<'_> {
     }
 
     fn gpus(&self, name: &str, value: &Spanned<u32>) -> Result<u32> {
-        let found = *value.get_ref();
-        if (1..=4096).contains(&found) {
-            return Ok(found);
+        let result = *value.get_ref();
+        if (1..=4096).contains(&result) {
+            return Ok(result);
         }
-        Err(self.wrong(&value.span(), format!("{name}: gpus is {found}; write the GPUs of one instance, 1 to 4096")))
+        Err(self.wrong(&value.span(), format!("{name}: gpus is {result}; write the GPUs of one instance, 1 to 4096")))
     }
 
     /// An instance, without what only all of them together tell.
@@ -143,9 +143,9 @@ impl PriceFile<'_> {
             return Err(self.wrong(&trace.span(), what));
         }
         let every = |written: &Spanned<String>| {
-            let found = parse_duration(written.get_ref()).ok().filter(|ms| *ms > 0).map(|ms| ms as f64 / 1e3);
+            let result = parse_duration(written.get_ref()).ok().filter(|ms| *ms > 0).map(|ms| ms as f64 / 1e3);
             let what = || format!("{name}: interrupted_every is `{}`; write a time such as 20h", written.get_ref());
-            found.ok_or_else(|| self.wrong(&written.span(), what()))
+            result.ok_or_else(|| self.wrong(&written.span(), what()))
         };
         Ok(SpotOffer {
             price: self.price(&format!("{name}: price of spot"), &entry.price)?,

@@ -79,8 +79,8 @@ fn of_later_jobs(replayed: &MigReplayed, rule: MigRule, slo: f64) -> (Verdict, S
 /// Whether the plan is advised, and why not.
 pub(super) fn judge(replayed: Option<&MigReplayed>, body: &MigBody) -> (Verdict, String) {
     let Some(whole) = body.beside(MigRule::WholeGpus) else { return (Verdict::NothingBetter, String::new()) };
-    let (found, base) = (body.amount(&body.plan), body.amount(whole));
-    let gain = if body.gpus_given.is_some() { found - base } else { base - found };
+    let (result, base) = (body.amount(&body.plan), body.amount(whole));
+    let gain = if body.gpus_given.is_some() { result - base } else { base - result };
     if !worth(gain, gain, base) {
         let why = format!("{}; a change is worth it from {} on", body.gain_in_words(whole), format::percent(WORTH));
         return (Verdict::NoSaving, why);
@@ -203,7 +203,7 @@ impl MigBody {
     }
 }
 
-/// What is advised, beside whole GPUs.
+/// The recommendation, beside whole GPUs.
 pub(super) fn change(trial: &MigTrial, body: &MigBody, whole: &MigTried) -> Change {
     let uniform = body.beside(MigRule::OnePartition);
     let beyond = |amount: f64| amount - body.amount(whole);
@@ -219,7 +219,7 @@ pub(super) fn change(trial: &MigTrial, body: &MigBody, whole: &MigTried) -> Chan
     effects.extend(trial.replayed.as_ref().and_then(|replayed| {
         let of = format!("95 %, days of {} later jobs drawn anew", format::count(replayed.later_jobs as u64));
         let plan = replayed.fleet(body.plan.rule)?;
-        Some(Effect::of("Mean delay of a job", "s", plan.mean_delay_change_s.as_ref()?, &of))
+        Some(Effect::new("Mean delay of a job", "s", plan.mean_delay_change_s.as_ref()?, &of))
     }));
     let slow: Vec<_> = body.placed.iter().filter(|placed| placed.slowdown90 > 1.0 + 1e-9).collect();
     let slowed: f64 = slow.iter().map(|placed| placed.jobs).sum();
@@ -240,7 +240,7 @@ pub(super) fn change(trial: &MigTrial, body: &MigBody, whole: &MigTried) -> Chan
     });
     let risk = body.risk(trial);
     Change {
-        plan: "mig",
+        plan: "share mig",
         effects,
         against: match body.gpus_given {
             Some(count) => format!("{} that are whole", gpus(count)),

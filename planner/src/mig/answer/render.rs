@@ -1,4 +1,4 @@
-//! The answer of `plan mig` as a report.
+//! The answer of `plan share mig` as a report.
 //!
 //! O(job types × profiles). Worked example: a forecast speed of 0.62 with a slowdown of 2.1 at the 0.9 quantile, at an SLO of 2, is shown as "0.62 (2.10) f, too slow".
 
@@ -11,7 +11,6 @@ use super::advise::{gpus, jobs, partitions};
 use super::{MigAnswer, MigBody, MigTested, MigTrial};
 use crate::plan::emit::own::left_in_words;
 use crate::plan::tell;
-use crate::plan::verdict::Verdict;
 
 /// A slowdown from which on a forecast says no more than that.
 const SLOWEST: f64 = 20.0;
@@ -123,7 +122,7 @@ impl MigBody {
             ]);
         }
         // Who is advised to change nothing sees what that was decided on.
-        let title = if answer.verdict == Verdict::Advised { "What to set" } else { "What the plan would set" };
+        let title = if answer.is_advised() { "What to set" } else { "What the plan would set" };
         Section::new("mig-plan", title)
             .with_finding(answer.action.clone())
             .with_table(fleet)

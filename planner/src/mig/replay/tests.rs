@@ -19,17 +19,17 @@ fn speeds() -> SliceSpeeds {
     speeds
 }
 
-fn ends(found: &[Option<SliceTimes>]) -> Vec<Option<i64>> {
-    found.iter().map(|times| times.map(|times| times.end_ms)).collect()
+fn ends(result: &[Option<SliceTimes>]) -> Vec<Option<i64>> {
+    result.iter().map(|times| times.map(|times| times.end_ms)).collect()
 }
 
 #[test]
 fn the_worked_example() {
     let three = jobs(&[(0, 60_000, 0), (0, 60_000, 0), (0, 60_000, 0)]);
-    let found = replay(&three, &asks(&[&[1], &[1], &[1]]), &[1, 1], &speeds()).unwrap();
-    assert_eq!(ends(&found), [Some(100_000), Some(100_000), Some(200_000)]);
+    let result = replay(&three, &asks(&[&[1], &[1], &[1]]), &[1, 1], &speeds()).unwrap();
+    assert_eq!(ends(&result), [Some(100_000), Some(100_000), Some(200_000)]);
     assert_eq!(
-        (found[2].unwrap().start_ms, found[2].unwrap().held_ms(), found[2].unwrap().profile),
+        (result[2].unwrap().start_ms, result[2].unwrap().held_ms(), result[2].unwrap().profile),
         (100_000, 100_000, 1)
     );
     let whole = replay(&three, &asks(&[&[2], &[2], &[2]]), &[2], &speeds()).unwrap();
@@ -40,10 +40,10 @@ fn the_worked_example() {
 fn a_job_takes_the_smallest_that_it_asks_for_and_is_passed_over_where_there_is_none() {
     // The first takes the small slice, though the larger ones are empty; the second the large one. The third asks for the small one alone and waits; the fourth goes ahead of it.
     let four = jobs(&[(0, 4_000, 0), (0, 6_000, 0), (1_000, 2_000, 0), (2_000, 1_000, 1)]);
-    let found = replay(&four, &asks(&[&[0, 1, 2], &[0, 1, 2], &[0], &[1, 2]]), &[2, 0, 1], &speeds()).unwrap();
-    let profiles: Vec<usize> = found.iter().map(|times| times.unwrap().profile).collect();
+    let result = replay(&four, &asks(&[&[0, 1, 2], &[0, 1, 2], &[0], &[1, 2]]), &[2, 0, 1], &speeds()).unwrap();
+    let profiles: Vec<usize> = result.iter().map(|times| times.unwrap().profile).collect();
     assert_eq!(profiles, [0, 1, 0, 2]);
-    assert_eq!(ends(&found), [Some(10_000), Some(10_000), Some(15_000), Some(3_000)]);
+    assert_eq!(ends(&result), [Some(10_000), Some(10_000), Some(15_000), Some(3_000)]);
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn what_does_not_fit_fails_once_and_asks_for_more() {
     // Both of kind 1 ask for the small slice. The first fails at 0 s; the second knows then that it does not fit, and asks for what does: the large slice, which is empty. The first is back
     // after its pause, at 120 s, when the second has long ended.
     let two = jobs(&[(0, 1_000, 1), (0, 3_000, 1)]);
-    let found = replay(&two, &asks(&[&[0], &[0]]), &[0, 1], &speeds()).unwrap();
-    assert_eq!(ends(&found), [Some(122_000), Some(6_000)]);
-    assert_eq!((found[0].unwrap().failed, found[1].unwrap().failed), (1, 0));
+    let result = replay(&two, &asks(&[&[0], &[0]]), &[0, 1], &speeds()).unwrap();
+    assert_eq!(ends(&result), [Some(122_000), Some(6_000)]);
+    assert_eq!((result[0].unwrap().failed, result[1].unwrap().failed), (1, 0));
     // Where there are small slices alone, there is no room for it; the other kind runs.
-    let found = replay(&jobs(&[(0, 1_000, 1), (0, 4_000, 0)]), &asks(&[&[0], &[0]]), &[0], &speeds()).unwrap();
-    assert_eq!(ends(&found), [None, Some(10_000)]);
+    let result = replay(&jobs(&[(0, 1_000, 1), (0, 4_000, 0)]), &asks(&[&[0], &[0]]), &[0], &speeds()).unwrap();
+    assert_eq!(ends(&result), [None, Some(10_000)]);
 }
 
 #[test]
@@ -124,10 +124,10 @@ fn naive(
                     .collect();
                 let may: Vec<usize> =
                     if asked.is_empty() { (0..3).filter(|profile| fits(*profile)).collect() } else { asked };
-                let found = may.iter().find_map(|profile| {
+                let result = may.iter().find_map(|profile| {
                     (0..fleet.len()).find(|slice| fleet[*slice] == *profile && held[*slice].is_none())
                 });
-                let Some(slice) = found else { continue };
+                let Some(slice) = result else { continue };
                 if fits(fleet[slice]) {
                     held[slice] = Some(job);
                     now[job] = Now::Runs(slice);
@@ -186,9 +186,9 @@ fn drawn_cases_are_as_the_naive_reference_has_them() {
     let (mut failed, mut without_room, mut waited) = (0, 0, 0);
     for seed in 0..20_000 {
         let (jobs, asks, fleet, speeds, pause_ms) = draw(seed);
-        let found = replay_with(&jobs, &asks, &fleet, &speeds, pause_ms).unwrap();
-        assert_eq!(found, naive(&jobs, &asks, &fleet, &speeds, pause_ms), "seed {seed}: {jobs:?} {asks:?} {fleet:?}");
-        for (job, times) in found.iter().enumerate() {
+        let result = replay_with(&jobs, &asks, &fleet, &speeds, pause_ms).unwrap();
+        assert_eq!(result, naive(&jobs, &asks, &fleet, &speeds, pause_ms), "seed {seed}: {jobs:?} {asks:?} {fleet:?}");
+        for (job, times) in result.iter().enumerate() {
             failed += times.map_or(0, |times| times.failed);
             without_room += u32::from(times.is_none());
             waited += u32::from(times.is_some_and(|times| times.failed == 0 && times.start_ms > jobs.submit_ms[job]));
@@ -201,32 +201,32 @@ fn drawn_cases_are_as_the_naive_reference_has_them() {
 fn no_slice_holds_two_and_what_comes_later_changes_nothing_before_it() {
     for seed in 0..4_000 {
         let (jobs, asks, fleet, speeds, pause_ms) = draw(seed);
-        let found = replay_with(&jobs, &asks, &fleet, &speeds, pause_ms).unwrap();
+        let result = replay_with(&jobs, &asks, &fleet, &speeds, pause_ms).unwrap();
         let of_profile = |profile: usize| fleet.iter().filter(|of| **of == profile).count();
-        for times in found.iter().flatten() {
-            let beside = found.iter().flatten().filter(|other| {
+        for times in result.iter().flatten() {
+            let beside = result.iter().flatten().filter(|other| {
                 other.profile == times.profile && other.start_ms <= times.start_ms && other.end_ms > times.start_ms
             });
             assert!(beside.count() <= of_profile(times.profile), "seed {seed}");
         }
         let now = 3 + seed as i64 % 60;
-        let (mut other, mut asked) = (jobs.clone(), asks.clone());
+        let (mut other, mut request) = (jobs.clone(), asks.clone());
         for job in 0..jobs.run_ms.len() {
-            if found[job].is_none_or(|times| times.end_ms > now) {
+            if result[job].is_none_or(|times| times.end_ms > now) {
                 other.run_ms[job] += 1 + (seed as i64 + 7 * job as i64) % 40;
             }
             if jobs.submit_ms[job] > now {
                 other.submit_ms[job] += 5;
-                asked[job] = Profiles::one(job % 3);
+                request[job] = Profiles::one(job % 3);
             }
         }
-        let changed = replay_with(&other, &asked, &fleet, &speeds, pause_ms).unwrap();
+        let changed = replay_with(&other, &request, &fleet, &speeds, pause_ms).unwrap();
         let known = |times: &Option<SliceTimes>| {
             let times = times.filter(|times| times.start_ms <= now)?;
             Some((times.start_ms, times.profile, (times.end_ms <= now).then_some(times.end_ms)))
         };
         for job in 0..jobs.run_ms.len() {
-            assert_eq!(known(&found[job]), known(&changed[job]), "seed {seed}, job {job}");
+            assert_eq!(known(&result[job]), known(&changed[job]), "seed {seed}, job {job}");
         }
     }
 }

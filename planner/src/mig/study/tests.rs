@@ -19,10 +19,10 @@ fn jobs_are_dealt_out_as_the_plan_has_them() {
 fn a_demand_is_jobs_an_hour_and_their_mean_run() {
     let jobs = TypedJobs { submit_ms: vec![0, 1, 2], run_ms: vec![60_000, 30_000, 10_000], kind: vec![0, 0, 1] };
     let names = ["a".to_owned(), "b".to_owned()];
-    let found = demand(&names, &jobs, &[0, 1, 2], (0, 7_200_000));
-    let rows: Vec<(f64, Option<f64>)> = found.rows.iter().map(|row| (row.jobs, row.run_s)).collect();
+    let result = demand(&names, &jobs, &[0, 1, 2], (0, 7_200_000));
+    let rows: Vec<(f64, Option<f64>)> = result.rows.iter().map(|row| (row.jobs, row.run_s)).collect();
     assert_eq!(rows, [(1.0, Some(45.0)), (0.5, Some(10.0))]);
-    assert!((found.load() * 7200.0 - 100.0).abs() < 1e-9);
+    assert!((result.load() * 7200.0 - 100.0).abs() < 1e-9);
     // A hundred at once that run for a day keep a hundred GPUs busy, not thousands.
     let at_once = TypedJobs { submit_ms: vec![5; 100], run_ms: vec![86_400_000; 100], kind: vec![0; 100] };
     let every: Vec<usize> = (0..100).collect();
@@ -36,8 +36,8 @@ fn a_demand_is_jobs_an_hour_and_their_mean_run() {
 fn who_has_no_room_is_beyond_the_slo_and_waits_for_ever() {
     let jobs = TypedJobs { submit_ms: vec![0, 0, 0], run_ms: vec![1000; 3], kind: vec![0; 3] };
     let ran = |start_ms: i64, end_ms: i64| Some(SliceTimes { start_ms, end_ms, profile: 0, failed: 1 });
-    let found = figures(&jobs, &[ran(500, 2_000), ran(0, 3_000), None], &[0, 1, 2], 2.0);
-    assert_eq!((found.without_room, found.failed, found.p95_wait_s), (1, 2, None));
-    assert!((found.over_slo - 2.0 / 3.0).abs() < 1e-12 && (found.mean_wait_s - 0.25).abs() < 1e-12);
-    assert!((found.mean_delay_s - 1.5).abs() < 1e-12);
+    let result = figures(&jobs, &[ran(500, 2_000), ran(0, 3_000), None], &[0, 1, 2], 2.0);
+    assert_eq!((result.without_room, result.failed, result.p95_wait_s), (1, 2, None));
+    assert!((result.over_slo - 2.0 / 3.0).abs() < 1e-12 && (result.mean_wait_s - 0.25).abs() < 1e-12);
+    assert!((result.mean_delay_s - 1.5).abs() < 1e-12);
 }

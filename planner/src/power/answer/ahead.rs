@@ -1,14 +1,15 @@
 //! What to do from now on, which a power plan opens with: the first slot after the data, what is left of a promise, and the schedule of the next day.
 
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, ReportTable, Section, format};
 use tracecast_analytics::time::Zone;
 
-use super::PowerAnswer;
+use super::PowerTrial;
 use super::words::{set, spelled};
-use crate::power::clock::Clock;
-use crate::power::decide::{Decision, Held};
-use crate::power::family::Family;
+use crate::plan::tell;
+use crate::power::forward::clock::Clock;
+use crate::power::forward::decide::{Decision, Held};
 use crate::power::forward::{DaySchedule, Forward};
+use crate::power::rule::family::Family;
 
 /// Why so many nodes are powered, of a decision.
 fn because(now: &Decision) -> String {
@@ -21,15 +22,15 @@ fn because(now: &Decision) -> String {
     }
 }
 
-impl PowerAnswer {
+impl PowerTrial {
     /// The section.
-    pub(super) fn ahead(&self) -> Section {
+    pub(super) fn ahead(&self, forward: &[Forward]) -> Section {
         let section = Section::new("power-now", "From now on");
-        let section = match self.forward.as_slice() {
+        let section = match forward {
             [only] => self.one(section, only),
             all => section
                 .with_finding(format!("Each of the {} VCs is decided by itself; the table has them all.", all.len()))
-                .with_table(self.next_slot()),
+                .with_table(self.next_slot(all)),
         };
         let promised = self.pool.promise.is_some() || self.vcs.iter().any(|vc| vc.promise.is_some());
         let account = if promised { " It keeps the account of the promise, too." } else { "" };
@@ -87,22 +88,14 @@ impl PowerAnswer {
     }
 
     /// The first slot of each pool.
-    fn next_slot(&self) -> ReportTable {
+    fn next_slot(&self, forward: &[Forward]) -> ReportTable {
         let clock = self.clock();
-        let mut table = ReportTable::new(
-            "The next slot",
-            vec![
-                Column::text("Pool"),
-                Column::text(format!("From ({})", clock.name())),
-                Column::number("Nodes"),
-                Column::number("Power"),
-                Column::number("Asleep"),
-                Column::number("Schedule, first hour"),
-                Column::text("Rule"),
-                Column::text("Setting"),
-            ],
+        let columns = format!(
+            "Pool | From ({}) | #Nodes | #Power | #Asleep | #Schedule, first hour | Rule | Setting",
+            clock.name()
         );
-        for ahead in &self.forward {
+        let mut table = tell::table("The next slot", &columns);
+        for ahead in forward {
             let now = &ahead.now;
             table.rows.push(vec![
                 now.pool.as_str().into(),
@@ -172,9 +165,8 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
 }
 
 fn hours(schedule: &DaySchedule, clock: &Clock) -> ReportTable {
-    let from = format!("From ({})", clock.name());
-    let columns = vec![Column::text(from), Column::number("Expected need"), Column::number("Power")];
-    let mut table = ReportTable::new("Schedule of the next day", columns);
+    let columns = format!("From ({}) | #Expected need | #Power", clock.name());
+    let mut table = tell::table("Schedule of the next day", &columns);
     for hour in &schedule.hours {
         table.rows.push(vec![
             clock.moment(&hour.at).into(),

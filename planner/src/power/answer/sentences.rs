@@ -1,21 +1,26 @@
-//! What the report of `plan power` says in sentences: what leads, what stands above its sections, and what the emitted plan stands for.
+//! What the report of `plan power` says in sentences above its sections: what leads where nodes are
+//! to sleep, and why nothing is advised where they are not.
 //!
-//! What leads says in plain words how many nodes stay on and sleep, what that saves, what may go wrong, and what a simple rule would do. It is of what the
-//! trace has: its VCs as they stand where their nodes are known, its nodes where those are, and where nobody recorded them it says what is assumed. Worked example: a trailing maximum of 80 min chosen from 592 settings that lets 115.1 of 420
-//! nodes sleep where the optimum with as much unserved lets 127.0 saves about 91 % of its energy.
+//! What leads says in plain words how many nodes stay on and sleep, what that saves, what may go
+//! wrong, and what a simple rule would do. Where nothing is advised no sentence says what is saved
+//! in a year, as a reader would take that for advice. It is of what the trace has: its VCs as they
+//! stand where their nodes are known, its nodes where those are, and where nobody recorded them it
+//! says what is assumed. Worked example: a trailing maximum of 80 min chosen from 592 settings that
+//! lets 115.1 of 420 nodes sleep where the optimum with as much unserved lets 127.0 saves about 91
+//! % of its energy.
 
 use tracecast_analytics::report::format;
 
 use super::words::{change_of_wait, set, spelled};
-use super::{Beforehand, ByHour, ChosenFor, PoolFindings, PowerAnswer, Together};
-use crate::plan::SIZES_UNKNOWN;
-use crate::power::family::Family;
+use super::{Beforehand, ByHour, ChosenFor, PoolFindings, PowerTrial, Together};
+use crate::plan::verdict::Verdict;
 use crate::power::forward::Forward;
-use crate::power::interval::Intervals;
 use crate::power::rule::Setting;
-use crate::power::service::Service;
-use crate::power::studied::Promise;
-use crate::power::yearly::YEAR_DAYS;
+use crate::power::rule::family::Family;
+use crate::power::score::interval::Intervals;
+use crate::power::score::service::Service;
+use crate::power::score::yearly::YEAR_DAYS;
+use crate::power::study::study_result::Promise;
 
 /// VCs that a sentence names.
 const LISTED: usize = 5;
@@ -60,23 +65,18 @@ fn beside(over: &Intervals) -> String {
 }
 
 /// Whether jobs waited, and would have left idle less than half of what is to sleep; nodes, those in use, and those in use or waited for.
-fn taken_by_waiting([nodes, need, asked]: [f64; 3], asleep: f64) -> bool {
-    asked > need && nodes - asked < LEFT_IDLE * asleep
+fn taken_by_waiting([nodes, need, request]: [f64; 3], asleep: f64) -> bool {
+    request > need && nodes - request < LEFT_IDLE * asleep
 }
 
-impl PowerAnswer {
-    /// Whether each VC is planned, and its promise made, by itself: the emitted pools are the VCs.
-    pub(in crate::power) fn planned_apart(&self) -> bool {
-        !self.vcs.is_empty() && self.plan.pools.iter().all(|pool| pool.name != self.pool.series)
-    }
-
+impl PowerTrial {
     /// The VCs as they stand, if the answer is of them: a promise that is made for all nodes as one pool is none of theirs.
     pub(crate) fn leading_vcs(&self) -> Option<&Together> {
-        self.vcs_as_they_stand.as_ref().filter(|_| self.pool.promise.is_none() || self.planned_apart())
+        self.vcs_as_they_stand.as_ref().filter(|_| self.pool.promise.is_none() || self.planned_apart)
     }
 
     /// `at most 3 unserved node-slots of 10 min and 30 node-wakes a day`
-    pub(in crate::power) fn asked_in_words(&self, service: &Service) -> String {
+    pub(super) fn asked_in_words(&self, service: &Service) -> String {
         format!(
             "at most {} unserved node-slots of {} and {} node-wakes a day",
             format::compact(service.unserved_per_day),
@@ -85,15 +85,9 @@ impl PowerAnswer {
         )
     }
 
-    /// Where how many nodes there are today is not known, that none is advised to sleep.
-    pub(super) fn no_advice(&self) -> Option<String> {
-        self.sizes_unknown.then(|| {
-            format!("**No node is advised to sleep on this answer**: {SIZES_UNKNOWN}. What follows is of the last known sizes.")
-        })
-    }
-
-    /// What leads: how many nodes stay on and sleep, what that saves, at which risk, and against which simple rule; under a promise, whether it was kept, and what would be without it.
-    pub fn headline(&self) -> String {
+    /// Returns the sentences that come first where nodes are to sleep: how many and what that
+    /// saves, then the risk, the simple rule, and what one pool or no promise would do.
+    pub(super) fn headline(&self, forward: &[Forward]) -> Vec<String> {
         let (pool, chosen) = (&self.pool, &self.pool.chosen);
         let outcome = &chosen.scored.outcome;
         if let Some(promise) = &pool.promise {
@@ -105,52 +99,35 @@ impl PowerAnswer {
         if let Some(vcs) = &self.vcs_as_they_stand {
             let figures = &vcs.chosen;
             let stand = format!("With the {} VCs as they stand, each on its own nodes", vcs.vcs);
-            let pooled = self.as_one_pool();
-            if figures.nodes_asleep_mean.high <= 0.0 {
-                let least = vcs.trailing_maximum.as_ref().map(|least| least.nodes_asleep_mean.value);
-                return format!("{stand}, {} {pooled}", self.all_on(vcs.nodes_mean, least));
-            }
-            return format!(
-                "{stand}, of {} {} {}{} {pooled}",
-                self.on_and_asleep(figures, vcs.nodes_mean),
-                self.saves(vcs.energy_saved_kwh),
-                self.risk(vcs.unserved_node_slots),
-                vcs.over_trailing_maximum.as_ref().map_or_else(String::new, beside),
-            );
-        }
-        let assumed = self.assumed();
-        if chosen.name == Family::AlwaysOn {
-            let row = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
-            let least = row.map(|rule| rule.delivered.nodes_asleep_mean);
-            let all_on = self.all_on(pool.nodes_mean, least);
-            return match assumed {
-                Some(assumed) => format!("{assumed}{all_on}"),
-                None => all_on.replacen("**all", "**All", 1),
-            };
+            let simple = vcs.over_trailing_maximum.as_ref().map_or_else(String::new, beside);
+            let effect = [self.on_and_asleep(figures, vcs.nodes_mean), self.saves_a_year(vcs.energy_saved_kwh)];
+            return vec![
+                format!("{stand}, of {}", effect.join(" ")),
+                self.risk(vcs.unserved_node_slots) + &simple,
+                self.as_one_pool(),
+            ];
         }
         let rule = match (chosen.name, &chosen.scored.setting) {
             (_, Setting::TrailingMaximum { slots, buffer }) => format!(
-                " The rule is the simple one: keep on as many nodes as were needed at most in the last {}, and {buffer} to spare.",
+                "The rule is the simple one: keep on as many nodes as were needed at most in the last {}, and {buffer} to spare.",
                 format::duration(*slots as f64 * self.slot_s)
             ),
             (name, _) => {
                 let simple = chosen.over_trailing_maximum.as_ref().map_or_else(String::new, beside);
-                format!(" The rule is {}.{simple}", spelled(name))
+                format!("The rule is {}.{simple}", spelled(name))
             }
         };
-        format!(
-            "{} {} {} {}{rule}{}",
-            assumed.map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
+        let effect = [
+            self.assumed().map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
             self.on_and_asleep(&chosen.intervals, pool.nodes_mean),
-            self.saves(outcome.energy_saved_kwh),
-            self.risk(outcome.unserved_node_slots),
-            self.without_a_loop(),
-        )
+            self.saves_a_year(outcome.energy_saved_kwh),
+        ];
+        vec![effect.join(" "), self.risk(outcome.unserved_node_slots), rule + &self.without_a_loop(forward)]
     }
 
     /// What it takes to follow the rule of all nodes as one pool, and what is left of it without; empty where no schedule was tried, or pools have rules of their own.
-    fn without_a_loop(&self) -> String {
-        let [Forward { schedule: Some(schedule), .. }] = self.forward.as_slice() else { return String::new() };
+    fn without_a_loop(&self, forward: &[Forward]) -> String {
+        let [Forward { schedule: Some(schedule), .. }] = forward else { return String::new() };
         let of = |asleep: f64, unserved: f64| {
             format!("{} sleep, with {} unserved node-slots a day", format::float(asleep, 1), format::compact(unserved))
         };
@@ -172,7 +149,7 @@ impl PowerAnswer {
         )
     }
 
-    /// What is assumed where nobody recorded how many nodes there are, the beginning of a sentence.
+    /// Assumption where nobody recorded how many nodes there are, the beginning of a sentence.
     fn assumed(&self) -> Option<String> {
         (!self.capacity_known).then(|| {
             format!(
@@ -203,16 +180,28 @@ impl PowerAnswer {
         )
     }
 
-    /// What leads where a service is promised for all nodes as one pool.
-    fn promised(&self, promise: &Promise) -> String {
-        let (pool, chosen) = (&self.pool, &self.pool.chosen);
-        let came = format!(
-            "The promise was {} on these days: {} unserved node-slots and {} node-wakes a day came.",
-            if promise.kept { "kept" } else { "**broken**" },
-            format::compact(promise.realised.unserved_per_day),
-            format::compact(promise.realised.node_wakes_per_day),
-        );
-        let without = pool.beforehand.iter().find(|rule| rule.chosen_for == ChosenFor::Cost);
+    /// What would be done otherwise: of VCs that lead without their promises, if there are any, and
+    /// as one pool; of the one pool without its promise, and in VCs as they stand.
+    fn otherwise(&self) -> String {
+        if let Some(vcs) = self.leading_vcs() {
+            let without = vcs.unpromised.as_ref().map_or_else(String::new, |without| {
+                if without.nodes_asleep_mean.high <= 0.0 {
+                    return " Without promises all would stay on, as no rule saved more than its shortages cost."
+                        .to_owned();
+                }
+                format!(
+                    " Without promises {} would sleep, with {} unserved node-slots and {} node-wakes a day in all.",
+                    format::float(without.nodes_asleep_mean.value, 1),
+                    format::compact(without.unserved_per_day.value),
+                    format::compact(without.node_wakes_per_day.value)
+                )
+            });
+            return format!("{without} {}", self.as_one_pool());
+        }
+        if self.pool.promise.is_none() {
+            return String::new();
+        }
+        let without = self.pool.beforehand.iter().find(|rule| rule.chosen_for == ChosenFor::Cost);
         let without = without.map_or_else(String::new, |rule| {
             if rule.policy == Family::AlwaysOn {
                 return " Without a promise all would stay on, as no rule saved more than its shortages cost.".to_owned();
@@ -234,33 +223,34 @@ impl PowerAnswer {
                 format::float(vcs.nodes_mean, 0)
             )
         });
-        format!(
-            "**Promised: {}.** {} {} {came} {} The rule is {} ({}), under a guard that holds it to the promise.{without}{apart}",
+        without + &apart
+    }
+
+    /// What leads where a service is promised for all nodes as one pool, and was kept.
+    fn promised(&self, promise: &Promise) -> Vec<String> {
+        let chosen = &self.pool.chosen;
+        let effect = format!(
+            "**Promised: {}.** {} {} The promise was kept on these days: {} unserved node-slots and {} node-wakes a day came. {}",
             self.asked_in_words(&promise.asked),
             self.assumed().map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
-            self.on_and_asleep(&chosen.intervals, pool.nodes_mean),
-            self.saves(chosen.scored.outcome.energy_saved_kwh),
+            self.on_and_asleep(&chosen.intervals, self.pool.nodes_mean),
+            format::compact(promise.realised.unserved_per_day),
+            format::compact(promise.realised.node_wakes_per_day),
+            self.saves_a_year(chosen.scored.outcome.energy_saved_kwh)
+        );
+        let rule = format!(
+            "The rule is {} ({}), under a guard that holds it to the promise.{}",
             spelled(chosen.name),
             set(&chosen.scored.setting, self.slot_s),
-        )
+            self.otherwise()
+        );
+        vec![effect, rule]
     }
 
     /// What leads where a service is promised for each of the VCs as they stand.
-    fn each_promised(&self, promise: &Promise, vcs: &Together) -> String {
-        let without = vcs.unpromised.as_ref().map_or_else(String::new, |without| {
-            if without.nodes_asleep_mean.high <= 0.0 {
-                return " Without promises all would stay on, as no rule saved more than its shortages cost."
-                    .to_owned();
-            }
-            format!(
-                " Without promises {} would sleep, with {} unserved node-slots and {} node-wakes a day in all.",
-                format::float(without.nodes_asleep_mean.value, 1),
-                format::compact(without.unserved_per_day.value),
-                format::compact(without.node_wakes_per_day.value)
-            )
-        });
-        format!(
-            "**Promised to each of the {} VCs: {}.** With the VCs as they stand, each on its own nodes, of {} {} of {} VCs kept the promise on these days; in all {} unserved node-slots and {} node-wakes a day came. {}{without} {}",
+    fn each_promised(&self, promise: &Promise, vcs: &Together) -> Vec<String> {
+        let effect = format!(
+            "**Promised to each of the {} VCs: {}.** With the VCs as they stand, each on its own nodes, of {} {} of {} VCs kept the promise on these days; in all {} unserved node-slots and {} node-wakes a day came. {}",
             vcs.vcs,
             self.asked_in_words(&promise.asked),
             self.on_and_asleep(&vcs.chosen, vcs.nodes_mean),
@@ -268,24 +258,63 @@ impl PowerAnswer {
             vcs.vcs,
             format::compact(vcs.chosen.unserved_per_day.value),
             format::compact(vcs.chosen.node_wakes_per_day.value),
-            self.saves(vcs.energy_saved_kwh),
-            self.as_one_pool()
-        )
+            self.saves_a_year(vcs.energy_saved_kwh)
+        );
+        vec![effect, self.otherwise().trim_start().to_owned()]
     }
 
-    /// Where no node is to sleep; under the simple rule so many would.
-    fn all_on(&self, nodes: f64, simple: Option<f64>) -> String {
-        let simple = simple.map_or_else(String::new, |asleep| {
+    /// Why nothing is to change where a promise was broken.
+    pub(super) fn missed(&self) -> String {
+        self.broken_in_words().unwrap_or_default().replace("**", "")
+    }
+
+    /// Why nothing is to change where no node slept, or none that saved energy.
+    pub(super) fn all_on(&self, verdict: Verdict) -> String {
+        self.all_on_beside_simple(verdict).0
+    }
+
+    /// Returns the sentences after the action where nothing is advised: how many nodes would have
+    /// slept under the simple rule, as one pool, or without a promise.
+    pub(super) fn instead(&self, verdict: Verdict) -> Vec<String> {
+        let simple = match verdict {
+            Verdict::SizesUnknown => return Vec::new(),
+            Verdict::LimitMissed => None,
+            _ => self.all_on_beside_simple(verdict).1,
+        };
+        let otherwise = self.otherwise().trim_start().to_owned();
+        simple.into_iter().chain(Some(otherwise).filter(|sentence| !sentence.is_empty())).collect()
+    }
+
+    /// Why all nodes stay on, and how many would have slept under the simple rule.
+    fn all_on_beside_simple(&self, verdict: Verdict) -> (String, Option<String>) {
+        let (beginning, nodes, simple) = match self.leading_vcs() {
+            Some(vcs) => (
+                format!("With the {} VCs as they stand, each on its own nodes, all", vcs.vcs),
+                vcs.nodes_mean,
+                vcs.trailing_maximum.map(|trailing| trailing.nodes_asleep_mean.value),
+            ),
+            None => (
+                self.assumed().map_or_else(|| "All".to_owned(), |assumed| format!("{assumed}all")),
+                self.pool.nodes_mean,
+                self.pool.as_emitted(Family::TrailingMaximum).map(|rule| rule.delivered.nodes_asleep_mean),
+            ),
+        };
+        let why = match &self.criterion {
+            _ if verdict == Verdict::NoSaving => "the nodes that slept in the test saved no energy, as boots took more".to_owned(),
+            Some(service) => {
+                format!("no rule that is held to {} let a node sleep on the days tested", self.asked_in_words(service))
+            }
+            None if self.leading_vcs().is_some() || self.pool.chosen.name == Family::AlwaysOn => "on the days before those tested, no rule saved more than the shortages that it caused cost, at the prices assumed".to_owned(),
+            None => "the rule that was chosen let no node sleep on the days tested".to_owned(),
+        };
+        let simple = simple.map(|asleep| {
             format!(
-                " The simple rule ({SIMPLE}) would have let {} of them sleep over the {:.0} days tested.",
+                "The simple rule ({SIMPLE}) would have let {} of them sleep over the {:.0} days tested.",
                 format::float(asleep, 1),
                 self.pool.days
             )
         });
-        format!(
-            "**all {} nodes stay on**: on the days before those tested, no rule saved more than the shortages that it caused cost, at the prices assumed.{simple}",
-            format::float(nodes, 0)
-        )
+        (format!("{beginning} {} nodes stay on: {why}.", format::float(nodes, 0)), simple)
     }
 
     /// `420 nodes **303.5 stay on and 116.5 sleep** on average (102.1 to 128.6 asleep, days drawn anew), as tried on the 18 days after those that chose the rule.`
@@ -305,7 +334,7 @@ impl PowerAnswer {
     }
 
     /// What so many kWh in the days tested are in a year and a month.
-    fn saves(&self, kwh: f64) -> String {
+    fn saves_a_year(&self, kwh: f64) -> String {
         let year = kwh * YEAR_DAYS / self.pool.days.max(f64::MIN_POSITIVE);
         format!(
             "That saves **{}** kWh a year, or {} a month, boots paid for.",
@@ -325,32 +354,32 @@ impl PowerAnswer {
     }
 
     /// Where nearly all nodes would sleep, a sentence.
-    pub(in crate::power) fn hardly_used(&self, asleep: f64, nodes: f64) -> Option<String> {
+    pub(super) fn hardly_used(&self, asleep: f64, nodes: f64) -> Option<String> {
         (asleep > MOSTLY_ASLEEP * nodes).then(|| {
             "**Nearly all nodes would sleep**: if the trace holds only part of the jobs, the others need nodes, too. Find that out first.".to_owned()
         })
     }
 
     /// Where jobs waited beside idle nodes, a sentence: whether these may sleep depends on whether the jobs could have used them.
-    pub(in crate::power) fn waited_beside_idle(&self, asleep: f64) -> Option<String> {
+    pub(super) fn waited_beside_idle(&self, asleep: f64) -> Option<String> {
         let pool = &self.pool;
-        let [nodes, need, asked] = match self.leading_vcs() {
+        let [nodes, need, request] = match self.leading_vcs() {
             Some(vcs) => [vcs.nodes_mean, vcs.demand_mean, vcs.asked_mean],
             None => [pool.nodes_mean, pool.demand_mean, pool.asked_mean],
         };
-        taken_by_waiting([nodes, need, asked], asleep).then(|| {
+        taken_by_waiting([nodes, need, request], asleep).then(|| {
             format!(
                 "**Jobs waited while nodes were idle**: of {} nodes {} were idle on average, and {} would have been with all jobs on them that waited. Rules are scored by nodes in use, so {} asleep take for granted that these jobs would have waited anyway, for want of a quota or of nodes side by side. In the first slot they count as demand; `--pending` counts them always.",
                 format::float(nodes, 0),
                 format::float(nodes - need, 1),
-                format::float(nodes - asked, 1),
+                format::float(nodes - request, 1),
                 format::float(asleep, 1)
             )
         })
     }
 
     /// Where a promise was broken, or nodes were missing far more often than the days of choice promised, a sentence.
-    pub(in crate::power) fn broken_in_words(&self) -> Option<String> {
+    pub(super) fn broken_in_words(&self) -> Option<String> {
         if let (Some(promise), Some(vcs)) = (&self.pool.promise, self.leading_vcs()) {
             let broken = self.vcs.iter().filter(|vc| vc.promise.is_some_and(|promise| !promise.kept));
             let broken: Vec<&str> = broken.map(|vc| vc.series.as_str()).collect();
@@ -385,13 +414,9 @@ impl PowerAnswer {
         })
     }
 
-    /// What the report says above its sections.
-    pub(super) fn summary(&self) -> Vec<String> {
-        // First, as nothing that follows is worth more than the ground it stands on.
-        let mut said = self.doubts.clone();
-        said.extend(self.no_advice());
-        said.push(self.headline());
-        said.extend(self.cautions.iter().filter(|caution| !self.doubts.contains(caution)).cloned());
+    /// What the report says above its sections where nodes are to sleep, behind what to do.
+    pub(super) fn summary(&self, forward: &[Forward]) -> Vec<String> {
+        let mut said = self.headline(forward);
         let told = |rule: &Beforehand| {
             format!(
                 "{} {} asleep with {} unserved node-slots a day",
@@ -438,10 +463,8 @@ impl PowerAnswer {
             (None, Some(_)) => " under the promise",
             (None, None) => "",
         };
-        // Nothing saved is said already.
-        if let Some(yearly) = self.yearly.as_ref().filter(|yearly| yearly.saved_kwh_per_year != 0.0) {
-            said.push(yearly.sentence(whose));
-        }
+        let yearly = self.yearly.as_ref().filter(|yearly| yearly.saved_kwh_per_year != 0.0);
+        said.extend(yearly.map(|yearly| yearly.sentence(whose)));
         let money = self.cost_saved.as_ref().zip(self.currency.as_ref());
         let money = money.map(|(cost, unit)| format!("{} {unit}{}", format::compact(cost.value), covered(cost)));
         let carbon = self.co2_saved_kg.as_ref();
@@ -451,7 +474,6 @@ impl PowerAnswer {
             said.push(format!("By the rates of each hour {}{whose} is saved.", worth.join(" and ")));
         }
         said.extend(self.replayed_in_words());
-        said.push(self.assurance.sentence());
         said
     }
 

@@ -2,8 +2,8 @@
 
 use tracecast_analytics::report::format;
 
-use crate::power::family::Family;
 use crate::power::rule::Setting;
+use crate::power::rule::family::Family;
 use crate::replay::compare::IntervalEstimate;
 
 /// A change of a wait with its interval: `+1,240 s (+900 to +1,600)`.

@@ -1,4 +1,4 @@
-//! The answer of `backtest power`, as JSON (`backtest-power/1`) and as a report.
+//! The answer of `plan power --test`, as JSON (`plan-power-test/1`) and as a report.
 //!
 //! Worked example: of sixteen promises on four fortnights, fifteen kept are a share of 0.94.
 
@@ -6,21 +6,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart};
-use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Report, Section, format};
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_analytics::watch::Watch;
 use tracecast_predictors::demand::Series;
 
-use super::super::clock::Clock;
-use super::super::evaluate::Prepared;
-use super::super::request::PowerRequest;
-use super::super::service::Service;
 use super::{Promised, Rolled, Rule, TriedWindow, roll};
 use crate::error::Result;
-use tracecast_analytics::watch::Watch;
+use crate::plan::tell;
+use crate::power::evaluate::Prepared;
+use crate::power::forward::clock::Clock;
+use crate::power::request::PowerRequest;
+use crate::power::score::service::Service;
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "backtest-power/1";
+pub const SCHEMA: &str = "plan-power-test/1";
 /// Windows that the chart shows: those of the first series.
 const SHOWN: usize = 12;
 
@@ -32,7 +33,7 @@ pub struct PowerBacktestAnswer {
     pub schema: String,
     /// Trace.
     pub title: String,
-    /// What a reader must know of the data.
+    /// Notes on the data.
     pub notes: Vec<String>,
     /// Length of a slot, seconds.
     pub slot_s: f64,
@@ -40,7 +41,7 @@ pub struct PowerBacktestAnswer {
     pub window_days: f64,
     /// Slots that a boot takes, such as 0.5.
     pub boot_slots: f64,
-    /// What was found.
+    /// The findings.
     #[serde(flatten)]
     pub rolled: Rolled,
     /// Files it rests on.
@@ -58,7 +59,7 @@ impl PowerBacktestAnswer {
     ///
     /// # Errors
     /// If there is no demand, or no series is long enough for one window.
-    pub fn of(
+    pub fn new(
         trace: &Trace,
         title: String,
         request: &PowerRequest,
@@ -67,7 +68,7 @@ impl PowerBacktestAnswer {
         say: &dyn Fn(usize),
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let Prepared { pools, like, .. } = Prepared::of(trace, request)?;
+        let Prepared { pools, like, .. } = Prepared::new(trace, request)?;
         let mut notes = pools.cautions.clone();
         notes.extend(pools.notes.iter().cloned());
         notes.extend(trace.warnings());
@@ -149,15 +150,9 @@ impl PowerBacktestAnswer {
     }
 
     fn rules(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Rules, over all windows and services",
-            vec![
-                Column::text("Rule"),
-                Column::number("Promises"),
-                Column::number("Kept"),
-                Column::number("Kept, %"),
-                Column::number("Nodes asleep, mean"),
-            ],
+            "Rule | #Promises | #Kept | #Kept, % | #Nodes asleep, mean",
         );
         for tally in &self.rolled.policies {
             table.rows.push(vec![
@@ -176,16 +171,9 @@ impl PowerBacktestAnswer {
     }
 
     fn by_series(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Series by series",
-            vec![
-                Column::text("Series"),
-                Column::number("Promises"),
-                Column::number("Kept"),
-                Column::number("Asleep"),
-                Column::number("Asleep, trailing maximum"),
-                Column::number("Asleep, optimum"),
-            ],
+            "Series | #Promises | #Kept | #Asleep | #Asleep, trailing maximum | #Asleep, optimum",
         );
         for series in &self.rolled.by_series {
             let of = |rule: Rule| series.policies.iter().find(|tally| tally.name == rule);
@@ -206,18 +194,9 @@ impl PowerBacktestAnswer {
     }
 
     fn by_window(&self) -> Section {
-        let mut table = ReportTable::new(
+        let mut table = tell::table(
             "Promised and realised, window by window",
-            vec![
-                Column::text("Series"),
-                Column::text("From"),
-                Column::number("Nodes"),
-                Column::text("Asked: unserved, wakes a day"),
-                Column::text("Realised"),
-                Column::text("Kept"),
-                Column::number("Asleep"),
-                Column::number("Optimum"),
-            ],
+            "Series | From | #Nodes | Asked: unserved, wakes a day | Realised | Kept | #Asleep | #Optimum",
         );
         for (window, promised) in
             self.rolled.windows.iter().flat_map(|window| window.services.iter().map(move |promised| (window, promised)))

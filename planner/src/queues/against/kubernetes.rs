@@ -108,8 +108,8 @@ fn queues(
     answer: &QueuesAnswer,
     (group, kind, file): (&str, &str, &str),
 ) -> Result<Vec<(At, String, VcPlan)>> {
-    let mut found: Vec<(At, String, VcPlan)> = Vec::new();
-    for (slug, vc) in named(answer)? {
+    let mut result: Vec<(At, String, VcPlan)> = Vec::new();
+    for (slug, vc) in named(&answer.body)? {
         let names = [vc.vc.as_str(), slug.as_str()];
         let behind = || (kind == "ClusterQueue").then(|| editing.behind_local_queues(group, &names)).flatten();
         let Some(at) = editing.find(group, kind, &names).or_else(behind) else {
@@ -118,11 +118,11 @@ fn queues(
         };
         let name = editing.object(at).pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&slug);
         let via = if names.contains(&name) { String::new() } else { format!(" (of {})", vc.vc) };
-        found.push((at, format!("{kind} {name}{via}"), vc));
+        result.push((at, format!("{kind} {name}{via}"), vc));
     }
-    let many = |of: At| found.iter().filter(|(at, ..)| *at == of).count();
-    let shared: Vec<At> = found.iter().map(|(at, ..)| *at).filter(|at| many(*at) > 1).collect();
-    found.retain(|(at, what, _)| {
+    let many = |of: At| result.iter().filter(|(at, ..)| *at == of).count();
+    let shared: Vec<At> = result.iter().map(|(at, ..)| *at).filter(|at| many(*at) > 1).collect();
+    result.retain(|(at, what, _)| {
         let alone = !shared.contains(at);
         if !alone {
             let told = format!("{what} serves other VCs, too, and each needs one of its own, which {file} has");
@@ -130,7 +130,7 @@ fn queues(
         }
         alone
     });
-    Ok(found)
+    Ok(result)
 }
 
 /// What a VC owns and what it may use beyond, in whole GPUs; the latter is bounded by the plan or not.
@@ -191,11 +191,11 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
         };
         let told: Vec<String> = others.map(told).collect();
         editing.changes.left.extend(told);
-        let strategy = strategy(answer);
+        let strategy = strategy(&answer.body);
         let types: BTreeSet<Option<&str>> =
-            answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
+            answer.body.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
         for (at, what, vc) in queues {
-            quotas(&mut editing, at, &what, (&vc, answer.lends()), (&types, gpu_resource));
+            quotas(&mut editing, at, &what, (&vc, answer.trial.lends()), (&types, gpu_resource));
             let of_vc = (at, what.as_str(), &vc);
             let object = editing.object(at);
             let has = |pointer: &str| object.pointer(pointer).is_some();
@@ -249,21 +249,21 @@ fn quotas(
     let names = flavors.into_iter().flatten().filter_map(|flavor| Some(flavor.get("name")?.as_str()?.to_owned()));
     let names: Vec<String> = names.collect();
     let owned = vc.own_by_type();
-    let mut found: BTreeMap<Option<&str>, &str> = BTreeMap::new();
+    let mut result: BTreeMap<Option<&str>, &str> = BTreeMap::new();
     for name in &names {
         let known = types.iter().copied().find(|of| is_of(editing, name, *of));
         let only = || owned.keys().next().copied().filter(|_| names.len() == 1 && owned.len() == 1);
         if let Some(gpu_type) = known.or_else(only) {
-            found.insert(gpu_type, name);
+            result.insert(gpu_type, name);
         }
     }
-    for (gpu_type, _) in owned.iter().filter(|(gpu_type, _)| !found.contains_key(*gpu_type)) {
+    for (gpu_type, _) in owned.iter().filter(|(gpu_type, _)| !result.contains_key(*gpu_type)) {
         let kind = gpu_type.unwrap_or("an unknown type");
         let why = format!("{what}: no flavor of it is known to be for GPUs ({gpu_resource}) of {kind}");
         editing.changes.left.push(why);
     }
     let borrow = vc.may_borrow().map(|gpus| gpus.floor() as u64);
-    for (gpu_type, flavor) in found {
+    for (gpu_type, flavor) in result {
         let path = |key: &str| {
             let mut path = keys(&["spec", "resourceGroups"]);
             path.push(Step::Item { key: "coveredResources", is: gpu_resource.to_owned() });
@@ -299,7 +299,7 @@ fn is_of(editing: &Editing<'_>, flavor: &str, gpu_type: Option<&str>) -> bool {
 /// A patch to Queues of KAI.
 ///
 /// # Errors
-/// As [`kueue()`].
+/// Errors of [`kueue()`].
 pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {
@@ -325,7 +325,7 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Patch> {
 /// A patch to Queues of Volcano; `gpu_resource` is how the cluster calls a GPU.
 ///
 /// # Errors
-/// As [`kueue()`].
+/// Errors of [`kueue()`].
 pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {

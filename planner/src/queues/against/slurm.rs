@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::plan::emit::own::{OwnFile, Patch};
 use crate::plan::emit::slurm::{Conf, SlurmFiles};
 
-/// What the patch alone does not do.
+/// Steps that the patch alone does not do.
 const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which nobody \
                      borrows. Jobs need an association in the accounting. Take the patch back before you delete a QOS.";
 
@@ -28,12 +28,12 @@ const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does no
 /// # Errors
 /// If a VC has no name that Slurm takes.
 pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Patch> {
-    let mut editing = SlurmFiles::of(files);
+    let mut editing = SlurmFiles::new(files);
     scheduling(&mut editing, answer);
     match shared(answer) {
         None => {}
         Some(Sharing::Borrowing { reclaim, .. }) => {
-            let names: Vec<(String, String, VcPlan)> = named(answer)?
+            let names: Vec<(String, String, VcPlan)> = named(&answer.body)?
                 .into_iter()
                 .map(|(slug, vc)| Ok((partition(&vc, &slug)?, slug, vc)))
                 .collect::<Result<_>>()?;
@@ -49,7 +49,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
             }
         }
         Some(_) => {
-            for (slug, vc) in named(answer)? {
+            for (slug, vc) in named(&answer.body)? {
                 let name = partition(&vc, &slug)?;
                 let key = ("Nodes", nodes, "all VCs share the nodes (--host-list says which)");
                 match editing.with_partition(&name) {

@@ -58,7 +58,7 @@ spec:
 #[test]
 fn the_worked_example() {
     let mut answer = plan(RECLAIMING, Some(1.5));
-    answer.vcs[1].most_gpus = None;
+    answer.body.vcs[1].most_gpus = None;
     let Patch { file: (name, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("./q/kueue.yaml", KUEUE)]).unwrap();
     assert_eq!(name, "kueue.patch");
     let (changed, said) = lines(&patch);
@@ -93,8 +93,8 @@ fn the_worked_example() {
 #[test]
 fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
     let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
-    answer.vcs[0].own[0].gpu_type = Some("A100".to_owned());
-    answer.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: Some("H100".to_owned()), gpus: 4.0 });
+    answer.body.vcs[0].own[0].gpu_type = Some("A100".to_owned());
+    answer.body.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: Some("H100".to_owned()), gpus: 4.0 });
     let text = KUEUE.replacen("cohort: research", "cohort: other", 1).replace("name: speech", "name: Sprache");
     let flavors = text.replacen("name: default-flavor", "name: a-100", 1);
     let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &flavors)]).unwrap();
@@ -111,7 +111,7 @@ fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
     assert!(!changed.iter().any(|line| line.contains("cohort")), "{patch}");
     let apart = KUEUE.replacen("cohort: research", "cohort: other", 1);
     let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &apart)]).unwrap();
-    // As many are in the one as in the other.
+    // Both have equally many cohorts.
     let cohorts: Vec<&str> = lines(&patch).0.into_iter().filter(|line| line.contains("cohort")).collect();
     assert_eq!(cohorts, ["-  cohort: research", "+  cohort: other"]);
 }
@@ -172,8 +172,8 @@ fn queues_of_kai_and_volcano() {
 fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
     let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
     // Nodes of one type, in two groups.
-    answer.vcs[0].own[0].gpus = 32.0;
-    answer.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: None, gpus: 64.0 });
+    answer.body.vcs[0].own[0].gpus = 32.0;
+    answer.body.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: None, gpus: 64.0 });
     let text = KUEUE
         .replacen(
             "        nominalQuota: \"64\" # since March\n",
@@ -195,12 +195,12 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
         ]
     );
     // A limit that is better under Kueue is set, of the share that there is.
-    let later = answer.held_out.recommended;
-    answer.held_out.under_kueue =
+    let later = answer.trial.recommended;
+    answer.trial.under_kueue =
         Some(UnderKueue { lends: Some(0.5), lending: Vec::new(), later, stopped: 0, lost_gpu_hours: 0.0 });
     let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap();
     assert!(lines(&patch).0.contains(&"+        lendingLimit: 48"), "{patch}");
-    answer.held_out.under_kueue = None;
+    answer.trial.under_kueue = None;
     let queue = |api: &str, spec: &str| {
         let text = format!("apiVersion: {api}\nkind: Queue\nmetadata:\n  name: vision-a\nspec:\n{spec}");
         [file("queue.yaml", &text)]
@@ -330,7 +330,7 @@ fn one_pool_changes_the_nodes_of_partitions_alone_and_no_change_nothing() {
 #[test]
 fn a_scheduler_that_cannot_do_what_was_replayed_gives_way() {
     let mut answer = plan(RECLAIMING, Some(1.5));
-    let chosen = answer.chosen;
+    let chosen = answer.body.chosen;
     let conf = "ClusterName=ours\nSchedulerType=sched/builtin\nPriorityType=priority/basic\n";
     let patched = |answer: &QueuesAnswer, conf: &str| {
         let Patch { file: (_, patch), .. } = slurm(answer, "ALL", &[file("slurm.conf", conf)]).unwrap();
@@ -346,8 +346,8 @@ fn a_scheduler_that_cannot_do_what_was_replayed_gives_way() {
     // First come first served needs no weights.
     assert!(!changed.iter().any(|line| line.contains("Priority")), "{patch}");
     // An order that does, needs them also where it is today's.
-    answer.candidates[chosen].changes.retain(|change| *change != super::super::setup::QueueChange::Order);
-    answer.candidates[chosen].setup.policy.order = crate::sim::Order::FairShare(tracecast_analytics::time::DAY_MS);
+    answer.body.candidates[chosen].changes.retain(|change| *change != super::super::setup::QueueChange::Order);
+    answer.body.candidates[chosen].setup.policy.order = crate::sim::Order::FairShare(tracecast_analytics::time::DAY_MS);
     let patch = patched(&answer, conf);
     let (changed, _) = lines(&patch);
     for line in ["-PriorityType=priority/basic", "+PriorityType=priority/multifactor", "+PriorityDecayHalfLife=1-0"] {
@@ -356,10 +356,10 @@ fn a_scheduler_that_cannot_do_what_was_replayed_gives_way() {
     let patch = patched(&answer, &conf.replace("basic", "multifactor"));
     assert!(!lines(&patch).0.iter().any(|line| line.contains("Priority")), "{patch}");
     // A plan that is strict leaves the scheduler as it is, and so does one that is not followed.
-    answer.candidates[chosen].setup.policy.scan = crate::sim::Scan::Strict;
+    answer.body.candidates[chosen].setup.policy.scan = crate::sim::Scan::Strict;
     let patch = patched(&answer, conf);
     assert!(!lines(&patch).0.iter().any(|line| line.contains("SchedulerType")), "{patch}");
-    answer.candidates[chosen].setup.policy.scan = crate::sim::Scan::Easy;
+    answer.body.candidates[chosen].setup.policy.scan = crate::sim::Scan::Easy;
     answer.verdict = Verdict::NoSaving;
     let patch = patched(&answer, conf);
     assert!(lines(&patch).0.is_empty(), "{patch}");

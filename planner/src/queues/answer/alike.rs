@@ -30,10 +30,10 @@ pub(super) fn merged<'a, T: PartialEq>(
     rows: impl IntoIterator<Item = (usize, &'a QueuesCandidate, T)>,
     chosen: usize,
 ) -> Vec<Alike<'a, T>> {
-    let mut found: Vec<Alike<'a, T>> = Vec::new();
+    let mut result: Vec<Alike<'a, T>> = Vec::new();
     for (at, of, beside) in rows {
         let has_chosen = at == chosen;
-        match found.iter_mut().find(|row| is_same(row.lead, of) && row.beside == beside) {
+        match result.iter_mut().find(|row| is_same(row.lead, of) && row.beside == beside) {
             Some(row) => {
                 // What is set stands for what might be set as well.
                 if has_chosen {
@@ -43,10 +43,10 @@ pub(super) fn merged<'a, T: PartialEq>(
                     row.of.push(of);
                 }
             }
-            None => found.push(Alike { lead: of, beside, of: vec![of], has_chosen }),
+            None => result.push(Alike { lead: of, beside, of: vec![of], has_chosen }),
         }
     }
-    found
+    result
 }
 
 fn is_same(a: &QueuesCandidate, b: &QueuesCandidate) -> bool {
@@ -84,13 +84,13 @@ pub(super) fn nodes(of: &QueuesCandidate) -> String {
 
 /// Each once, in the order in which they come.
 fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for name in names {
-        if !found.contains(&name) {
-            found.push(name);
+        if !result.contains(&name) {
+            result.push(name);
         }
     }
-    found
+    result
 }
 
 fn listed(names: &[String]) -> String {
@@ -98,6 +98,15 @@ fn listed(names: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [first, rest @ ..] => format!("{first}{SAME}{}", rest.join("; ")),
+    }
+}
+
+/// The first of some names, and how many more there are; `None` without any.
+pub(super) fn in_short(names: &[String]) -> Option<String> {
+    match names {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first, rest @ ..] => Some(format!("{first}, {} more", rest.len())),
     }
 }
 
@@ -109,14 +118,13 @@ mod tests {
     use super::super::super::journal::SearchRun;
     use super::super::super::search::tests::{request, uneven};
     use super::super::super::share::Sharing;
-    use super::super::QueuesAnswer;
     use super::*;
 
     /// The first candidate of a plan, with other nodes and orders.
     fn ways(of: &[(Option<f64>, &str)]) -> Vec<QueuesCandidate> {
         let answer =
-            QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default());
-        let first = answer.unwrap().candidates.remove(0);
+            crate::queues::plan(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default());
+        let first = answer.unwrap().body.candidates.remove(0);
         let way = |(ceiling, order): &(Option<f64>, &str)| QueuesCandidate {
             sharing: Sharing::Borrowing { ceiling: *ceiling, reclaim: false },
             order: (*order).to_owned(),

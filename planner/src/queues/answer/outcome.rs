@@ -10,27 +10,30 @@ use super::super::objective::Objective;
 use super::super::search::TriedSetup;
 use crate::plan::Effect;
 
-/// What the objective looks at beside waits, on the later jobs.
+/// Measures of the objective beside waits, on the later jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ObjectiveOutcome {
-    /// What the chosen costs, of today's 1.
+    /// Cost of the chosen setup; today's is 1.
     pub cost: f64,
     /// How far starts are today from what jobs could be told when they came, on average, seconds; none if the objective does not ask.
     pub told_error_s: Option<f64>,
-    /// The same as chosen.
+    /// Mean error of the estimated starts under the chosen setup, seconds; none if the objective
+    /// does not ask.
     pub recommended_told_error_s: Option<f64>,
     /// The mean wait of the VC that fares worst today, as a share of that on nodes of its own, a minute added to both; none if the objective does not ask.
     pub worst_vc: Option<f64>,
-    /// The same as chosen.
+    /// Mean wait of the VC that fares worst under the chosen setup, as a share of that on private
+    /// nodes, a minute added to both; none if the objective does not ask.
     pub recommended_worst_vc: Option<f64>,
     /// GPU time that jobs hold today, with what is lost when they are stopped, GPU-hours.
     pub held_gpu_hours: f64,
-    /// The same as chosen.
+    /// GPU time that jobs hold under the chosen setup, with what is lost when they are stopped,
+    /// GPU-hours.
     pub recommended_held_gpu_hours: f64,
 }
 
 impl ObjectiveOutcome {
-    pub(super) fn of(today: &TriedSetup, chosen: &TriedSetup) -> Self {
+    pub(in crate::queues) fn new(today: &TriedSetup, chosen: &TriedSetup) -> Self {
         let (before, after) = (&today.later.measured, &chosen.later.measured);
         Self {
             cost: chosen.later.cost,

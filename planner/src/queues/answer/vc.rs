@@ -25,44 +25,45 @@ pub struct OwnGpus {
     pub gpus: f64,
 }
 
-/// What to set for a VC from now on, and what it does to its later jobs.
+/// Settings for a VC from now on, and their effect on its later jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct VcPlan {
-    /// Its name.
+    /// Name of the VC.
     pub vc: String,
     /// GPUs that are its own from now on, as chosen where the plan is followed.
     pub own_gpus: f64,
     /// GPUs that are its own at the end of the data.
     pub own_today_gpus: f64,
-    /// Those of its own that are kept for short jobs; none without a queue of them.
+    /// Private GPUs that are kept for short jobs; none without a queue for them.
     pub short_gpus: Option<f64>,
     /// GPUs of its largest job.
     pub largest_job_gpus: f64,
     /// Offered load of the whole record: GPU time that its jobs ask for, each run whole, over what its own share has from the first to the last submission of any job, or for as long as the longest run if
     /// that is more. Above 1, no order on its own share catches up.
     pub offered_load: Option<f64>,
-    /// The same by type.
+    /// Private GPUs from now on, by type.
     pub own: Vec<OwnGpus>,
     /// The most GPUs it may use from now on, as chosen where the plan is followed; none if only the pool bounds it.
     pub most_gpus: Option<f64>,
-    /// Its later jobs as today; none without later jobs.
+    /// Waits of the later jobs today; none without later jobs.
     pub today: Option<WaitOf>,
-    /// On nodes of its own.
+    /// Waits on private nodes.
     pub private: Option<WaitOf>,
-    /// As chosen.
+    /// Waits of the later jobs under the chosen setup.
     pub recommended: Option<WaitOf>,
-    /// Its 95 % quantile as chosen less that on nodes of its own, seconds; none with fewer than 20 jobs.
+    /// 95 % quantile of the wait under the chosen setup less that on private nodes, seconds; none
+    /// with fewer than 20 jobs.
     pub p95_wait_change_s: Option<IntervalEstimate>,
 }
 
 impl VcPlan {
     /// GPUs of its own of each type: nodes of one type may lie in several groups.
     pub(in crate::queues) fn own_by_type(&self) -> BTreeMap<Option<&str>, f64> {
-        let mut found = BTreeMap::new();
+        let mut result = BTreeMap::new();
         for own in &self.own {
-            *found.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
+            *result.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
         }
-        found
+        result
     }
 
     /// The part of it that is kept for short jobs, or the rest, with `own` GPUs; a ceiling bounds each part.
@@ -89,12 +90,12 @@ impl VcPlan {
 pub(super) fn plans(
     loaded: &Loaded,
     today: &Shares,
-    (found, offered): (&SearchOutcome, Option<&OfferedLoads>),
+    (result, offered): (&SearchOutcome, Option<&OfferedLoads>),
     set: &Setup,
 ) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let moved = set.moved > 0.0;
-    let shares = if moved { &found.shares } else { today };
+    let shares = if moved { &result.shares } else { today };
     let apart = is_private(cluster);
     let mut largest = vec![0.0f64; cluster.vcs.len()];
     for (job, vc) in loaded.workload.vc.iter().enumerate() {
@@ -119,7 +120,7 @@ pub(super) fn plans(
         } else {
             vec![OwnGpus { gpu_type: None, gpus: own_gpus }]
         };
-        let later = found.by_vc.iter().find(|of| of.vc == at);
+        let later = result.by_vc.iter().find(|of| of.vc == at);
         Some(VcPlan {
             vc: vc.name.clone(),
             own_gpus,

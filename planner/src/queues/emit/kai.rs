@@ -51,7 +51,7 @@ fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), r
 pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![(KAI_FILE.to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
-    let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
+    let all: f64 = answer.body.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
     let steps = steps(KAI_FILE, "queues.scheduling.run.ai");
     let what = format!("{}\n{steps}\n{PODS}", about(answer).join("\n"));
     let mut documents = vec![(what, queue(PARENT, None, (all, None), None))];
@@ -60,7 +60,7 @@ pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
         documents.push((what, queue("shared", Some(PARENT), (all, None), None)));
         return file(stream(&documents));
     }
-    for (name, vc) in named(answer)? {
+    for (name, vc) in named(&answer.body)? {
         let limit = vc.most_gpus.map(f64::floor);
         let what = format!("{}.", vc.vc.escape_debug());
         documents.push((what, queue(&name, Some(PARENT), (vc.own_gpus.floor(), limit), runs_for(sharing))));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tracecast_analytics::report::format;
 
-use super::super::answer::QueuesAnswer;
+use super::super::answer::{QueuesAnswer, QueuesBody};
 use super::super::share::Sharing;
 use super::{KUEUE_FILE, about, named, shared, steps, unnamed};
 use crate::error::Result;
@@ -31,19 +31,26 @@ const COVERED: &str = "Kueue admits nothing that asks for a resource it does not
 /// # Errors
 /// If a VC or a GPU type has no name that Kubernetes takes.
 pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
-    lending(answer, gpu_resource, answer.lends())
+    let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
+    let said: Vec<String> = about(answer).into_iter().chain(admitted(answer)).collect();
+    let text = quotas(&answer.body, (sharing, answer.trial.lends()), gpu_resource, &said.join("\n"))?;
+    Ok(vec![(KUEUE_FILE.to_owned(), text)])
 }
 
-/// The same, with a limit of what each queue lends of its own share.
+/// The text of that file, which `said` begins, with a limit of what each queue lends of its own
+/// share.
 ///
 /// # Errors
-/// As [`kueue`].
-pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends: Option<f64>) -> Result<Vec<Emitted>> {
-    let file = |content: String| Ok(vec![(KUEUE_FILE.to_owned(), content)]);
-    let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
+/// Errors of [`kueue`].
+pub(in super::super) fn quotas(
+    body: &QueuesBody,
+    (sharing, lends): (Sharing, Option<f64>),
+    gpu_resource: &str,
+    said: &str,
+) -> Result<String> {
     // Names of the kinds of nodes, and their GPUs in all.
     let mut flavors: BTreeMap<String, (Option<&str>, f64)> = BTreeMap::new();
-    for own in answer.vcs.iter().flat_map(|vc| &vc.own) {
+    for own in body.vcs.iter().flat_map(|vc| &vc.own) {
         let gpu_type = own.gpu_type.as_deref();
         let kind = flavors.entry(flavor(gpu_type)).or_insert((gpu_type, 0.0));
         if kind.0 != gpu_type {
@@ -66,8 +73,7 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
             KUEUE_FILE,
             "clusterqueues.kueue.x-k8s.io,localqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io -A",
         );
-        let said: Vec<String> = about(answer).into_iter().chain(admitted(answer)).collect();
-        let what = format!("{}\n{steps}\n{labels}", said.join("\n"));
+        let what = format!("{said}\n{steps}\n{labels}");
         documents.push((what, object(API, "ResourceFlavor", name, &spec)));
     }
     // `own` says how many GPUs of a kind of nodes are its own.
@@ -87,7 +93,7 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
             .collect();
         let mut spec = json!({
             "namespaceSelector": {},
-            "queueingStrategy": strategy(answer),
+            "queueingStrategy": strategy(body),
             "resourceGroups": [{ "coveredResources": [gpu_resource], "flavors": quotas }],
             "preemption": { "reclaimWithinCohort": reclaiming(sharing), "withinClusterQueue": "Never" },
         });
@@ -105,20 +111,20 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
             ),
             queue("shared", &all, (None, None), false),
         ));
-        return file(stream(&documents));
+        return Ok(stream(&documents));
     }
-    for (name, vc) in named(answer)? {
+    for (name, vc) in named(body)? {
         let by_type = vc.own_by_type();
         let own = |of: &str| by_type.iter().find(|(kind, _)| flavor(**kind) == of).map_or(0.0, |(_, gpus)| *gpus);
         let what = format!("{}: its LocalQueue points here. {COVERED}", vc.vc.escape_debug());
         documents.push((what, queue(&name, &own, (vc.may_borrow(), lends), true)));
     }
-    file(stream(&documents))
+    Ok(stream(&documents))
 }
 
 /// In which order Kueue looks at the jobs of a queue.
-pub(in super::super) fn strategy(answer: &QueuesAnswer) -> &'static str {
-    if answer.setup().is_some_and(|setup| setup.strict) { "StrictFIFO" } else { "BestEffortFIFO" }
+pub(in super::super) fn strategy(body: &QueuesBody) -> &'static str {
+    if body.setup().is_some_and(|setup| setup.strict) { "StrictFIFO" } else { "BestEffortFIFO" }
 }
 
 /// Whom Kueue stops for a queue that needs its own share.
@@ -133,7 +139,7 @@ pub(in super::super) fn lent(own_gpus: f64, part: f64) -> u64 {
 
 /// What Kueue itself would make of the file.
 fn admitted(answer: &QueuesAnswer) -> Option<String> {
-    let under = answer.held_out.under_kueue.as_ref()?;
+    let under = answer.trial.under_kueue.as_ref()?;
     let lends = under.lends.map_or_else(String::new, |part| {
         let why = match under.lending.first() {
             Some(all) if !all.wronged.is_empty() => {
@@ -155,7 +161,7 @@ fn admitted(answer: &QueuesAnswer) -> Option<String> {
     ))
 }
 
-/// What a kind of nodes is called.
+/// Name of a kind of nodes in Kueue.
 fn flavor(gpu_type: Option<&str>) -> String {
     gpu_type.and_then(slug).unwrap_or_else(|| "gpu".to_owned())
 }

@@ -9,6 +9,7 @@
 //! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other.
 
 use tracecast_analytics::report::quote::{self, is_slurm_value, is_word};
+use tracecast_analytics::schema::{NodeTable, Table as _};
 use tracecast_analytics::time::DAY_MS;
 
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
@@ -17,23 +18,55 @@ use super::super::share::Sharing;
 use super::{SLURM_FILES, comments, named, shared, unnamed};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emit::own::OwnFile;
+use crate::plan::emit::slurm::{Conf, hosts};
 use crate::sim::{Order, Scan, Weights};
 
 /// The key of `slurm.conf` that says whether jobs are backfilled.
 pub(in super::super) const BACKFILL: &str = "SchedulerType";
+
+/// Host list of the nodes that all VCs share: those of the VCs' partitions in the user's `files`;
+/// without files those of the inventory that have GPUs; `ALL` where a VC has no partition in the
+/// files, or the plan is of other nodes than those of the inventory.
+///
+/// # Errors
+/// If a VC has no name that Slurm takes.
+pub fn shared_nodes(answer: &QueuesAnswer, inventory: &NodeTable, files: &[OwnFile]) -> Result<String> {
+    let files: Vec<Conf> = files.iter().filter(|file| file.is_slurm()).map(|file| Conf::read(&file.text)).collect();
+    let lists: Option<Vec<&str>> = if files.is_empty() {
+        let with_gpus = (0..inventory.len()).filter(|ix| inventory.gpus.get(*ix).is_some_and(|gpus| gpus > 0.0));
+        let names: Option<Vec<&str>> = with_gpus.map(|ix| inventory.node.get(ix)).collect();
+        names.filter(|names| names.len() as u64 == answer.trial.nodes)
+    } else {
+        let nodes_of = |name: String| {
+            let line = files.iter().find_map(|conf| conf.lines().get(conf.partition(&name)?))?;
+            line.get("Nodes").filter(|nodes| !nodes.eq_ignore_ascii_case(ALL))
+        };
+        // A queue of short jobs is new, and its jobs are on its VC's nodes.
+        let has_nodes = |vc: &VcPlan| answer.body.vcs.iter().any(|other| other.vc == vc.vc);
+        let names = named(&answer.body)?.into_iter().filter(|(_, vc)| has_nodes(vc));
+        let names = names.map(|(slug, vc)| partition(&vc, &slug));
+        names.collect::<Result<Vec<_>>>()?.into_iter().map(nodes_of).collect()
+    };
+    let nodes = lists.filter(|lists| !lists.is_empty()).and_then(|lists| hosts::expand(&lists.join(",")).ok());
+    Ok(nodes.map_or_else(|| ALL.to_owned(), |nodes| hosts::fold(&nodes)))
+}
+
+/// Slurm's word for every node of the cluster.
+const ALL: &str = "ALL";
 
 /// Weight of what counts fully, in Slurm's whole numbers.
 const WEIGHT: f64 = 10_000.0;
 
 /// Keys of `slurm.conf` that set the order that was chosen, where it is another than today's and Slurm's multifactor can.
 pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
-    let changes = answer.setup().is_some_and(|setup| setup.changes.contains(&QueueChange::Order));
+    let changes = answer.body.setup().is_some_and(|setup| setup.changes.contains(&QueueChange::Order));
     if changes { multifactor(answer) } else { Vec::new() }
 }
 
 /// Keys of `slurm.conf` that the plan's order needs, also where it is today's; none where Slurm's multifactor cannot set it.
 pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
-    let Some(setup) = answer.setup().filter(|_| answer.is_followed()) else { return Vec::new() };
+    let Some(setup) = answer.body.setup().filter(|_| answer.is_advised()) else { return Vec::new() };
     let weights = match setup.setup.policy.order {
         Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
         Order::Multifactor(weights) => weights,
@@ -55,12 +88,12 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
 
 /// Whether jobs of the plan start past one that does not fit, which Slurm's `sched/builtin` never lets them.
 pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
-    answer.setup().is_some_and(|setup| answer.is_followed() && setup.setup.policy.scan != Scan::Strict)
+    answer.body.setup().is_some_and(|setup| answer.is_advised() && setup.setup.policy.scan != Scan::Strict)
 }
 
 /// By what Slurm lets jobs start past one that does not fit, and whether the plan's replay went by the same.
 pub(in super::super) fn backfilled(answer: &QueuesAnswer) -> String {
-    let replayed = answer.setup().map_or_else(String::new, |setup| match plans_by_limits(&setup.setup.policy) {
+    let replayed = answer.body.setup().map_or_else(String::new, |setup| match plans_by_limits(&setup.setup.policy) {
         true => ", as in the plan's replay".to_owned(),
         false => format!("; the plan's replay was another ({})", setup.order),
     });
@@ -80,7 +113,7 @@ pub(in super::super) struct SlurmPartition {
     pub(in super::super) name: String,
     pub(in super::super) tier: &'static str,
     pub(in super::super) qos: String,
-    /// What becomes of its jobs where the plan reclaims.
+    /// Effect on its jobs where the plan reclaims.
     pub(in super::super) mode: &'static str,
 }
 
@@ -95,8 +128,8 @@ pub(in super::super) fn partitions(name: &str, slug: &str) -> [SlurmPartition; 2
 /// Lines that send a job to the queue of short jobs, by its time limit: a plugin that asks for predictions has the predicted run in its place.
 fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
     let mut lines = String::from("-- The most GPUs of a short job of each VC.\nlocal short = {\n");
-    let named = named(answer)?;
-    for vc in &answer.vcs {
+    let named = named(&answer.body)?;
+    for vc in &answer.body.vcs {
         let slug = named.iter().find(|(_, other)| other.vc == vc.vc).map_or("", |(slug, _)| slug.as_str());
         if let Some(kept) = vc.short_gpus.filter(|kept| *kept >= 1.0) {
             lines.push_str(&format!("  [{}] = {kept},\n", quote::lua(&partition(vc, slug)?)));
@@ -126,7 +159,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
     let keys = priorities(answer);
     let sharing = shared(answer);
     // On nodes as they are, what backfills today needs no word.
-    let is_new = sharing.is_some() || answer.setup().is_some_and(|of| of.changes.contains(&QueueChange::Backfill));
+    let is_new = sharing.is_some() || answer.body.setup().is_some_and(|of| of.changes.contains(&QueueChange::Backfill));
     let backfill = backfills(answer) && is_new;
     if sharing.is_none() && !backfill && keys.is_empty() {
         return Ok(Vec::new());
@@ -140,7 +173,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
                 "# Jobs keep their partitions, which all name the same nodes. Put these Nodes into the partitions that there are, give them one PriorityTier, keep what else they have\n\
                  # (Default, MaxTime, AllowAccounts and so on), and run scontrol reconfigure. To undo, put the old Nodes back.\n",
             );
-            for (slug, vc) in named(answer)? {
+            for (slug, vc) in named(&answer.body)? {
                 partitions.push_str(&format!("PartitionName={} Nodes={nodes} State=UP\n", partition(&vc, &slug)?));
             }
         }
@@ -192,7 +225,7 @@ fn borrowing(
         "-- Into slurm_job_submit of job_submit.lua: a job that names the partition of a VC may also borrow.\nlocal borrows = {\n",
     );
     let mode = |stops: &str| if reclaims { format!(" PreemptMode={stops}") } else { String::new() };
-    for (slug, vc) in named(answer)? {
+    for (slug, vc) in named(&answer.body)? {
         let name = partition(&vc, &slug)?;
         let own = vc.own_gpus.floor();
         let rest = vc.most_gpus.map(|most| (most - own).max(vc.largest_job_gpus).max(0.0));
@@ -217,7 +250,7 @@ fn borrowing(
         lua.push_str(&format!("  [{}] = {},\n", quote::lua(&name), quote::lua(&both)));
     }
     lua.push_str("}\n");
-    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue) {
+    if let Some(short) = answer.body.setup().and_then(|setup| setup.short_queue) {
         lua.push_str(&route(answer, short.within_s)?);
     }
     lua.push_str("if borrows[job_desc.partition] then\n  job_desc.partition = borrows[job_desc.partition]\nend\n");

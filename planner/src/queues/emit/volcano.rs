@@ -43,12 +43,12 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>
     let steps = steps(VOLCANO_FILE, "queues.scheduling.volcano.sh");
     let first = format!("{}\n{steps}\n{PLUGIN}\n", about(answer).join("\n"));
     if sharing == Sharing::OnePool {
-        let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
+        let all: f64 = answer.body.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
         let what = format!("{first}All VCs queue here.");
         return file(stream(&[(what, queue("shared", gpu_resource, (all, None), false))]));
     }
     let mut documents = Vec::new();
-    for (name, vc) in named(answer)? {
+    for (name, vc) in named(&answer.body)? {
         let most = vc.most_gpus.map(f64::floor);
         let about = if documents.is_empty() { first.as_str() } else { "" };
         let what = format!("{about}{}: its jobs name this queue.", vc.vc.escape_debug());

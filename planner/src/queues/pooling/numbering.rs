@@ -27,7 +27,7 @@ pub const NUMBERINGS: u64 = 20;
 /// Jobs × distinct requests beyond which none are.
 const MOST_WORK: usize = 5_000_000;
 
-/// What some jobs waited over the numberings: means, and the least and the greatest.
+/// Waits of some jobs over the numberings: means, and the least and the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct NumberedWaits {
     /// GPUs × time in the queue, GPU-hours.
@@ -43,11 +43,11 @@ pub struct NumberedWaits {
 pub struct Numberings {
     /// How many were drawn.
     pub drawn: u64,
-    /// On the VCs as they stand.
+    /// Waits on the VCs as they stand.
     pub apart: NumberedWaits,
-    /// On one pool.
+    /// Waits on one pool.
     pub pooled: NumberedWaits,
-    /// What one pool changes in the mean wait of a job, seconds.
+    /// Change of the mean wait of a job by one pool, seconds.
     pub mean_wait_change_s: IntervalEstimate,
 }
 
@@ -66,14 +66,14 @@ impl Numberings {
         let run = |seed: u64| -> Result<Option<[Waited; 2]>> {
             let waited = |cluster: &Cluster| -> Result<Option<Waited>> {
                 let schedule = simulate(workload, &renumbered(cluster, seed), policy)?;
-                Ok(Waited::replayed(workload, jobs, &JobTimes::of(workload, &schedule)?))
+                Ok(Waited::replayed(workload, jobs, &JobTimes::new(workload, &schedule)?))
             };
             let [apart, pooled] = clusters.map(waited);
             Ok(apart?.zip(pooled?).map(|(apart, pooled)| [apart, pooled]))
         };
-        let found: Result<Vec<Option<[Waited; 2]>>> = (1..=NUMBERINGS).into_par_iter().map(run).collect();
-        let found: Vec<[Waited; 2]> = found?.into_iter().flatten().collect();
-        let over = |of: &dyn Fn(&[Waited; 2]) -> f64| ranged(found.iter().map(of));
+        let result: Result<Vec<Option<[Waited; 2]>>> = (1..=NUMBERINGS).into_par_iter().map(run).collect();
+        let result: Vec<[Waited; 2]> = result?.into_iter().flatten().collect();
+        let over = |of: &dyn Fn(&[Waited; 2]) -> f64| ranged(result.iter().map(of));
         let waits = |at: usize| {
             Some(NumberedWaits {
                 gpu_hours: over(&|of| of.get(at).map_or(0.0, |of| of.gpu_hours))?,
@@ -83,7 +83,7 @@ impl Numberings {
         };
         let change = over(&|[apart, pooled]| pooled.wait_s.mean_s - apart.wait_s.mean_s);
         Ok(waits(0).zip(waits(1)).zip(change).map(|((apart, pooled), mean_wait_change_s)| Self {
-            drawn: found.len() as u64,
+            drawn: result.len() as u64,
             apart,
             pooled,
             mean_wait_change_s,
@@ -131,16 +131,16 @@ mod tests {
         assert_eq!(Numberings::of(&workload, [&cluster, &pool], &policy, &[0]).unwrap(), None);
         cluster.outages.push(Outage { node: 0, from_ms: 50_000, to_ms: 60_000 });
         let pool = cluster.pooled();
-        let found = Numberings::of(&workload, [&cluster, &pool], &policy, &[0]).unwrap().unwrap();
+        let result = Numberings::of(&workload, [&cluster, &pool], &policy, &[0]).unwrap().unwrap();
         let gpu_s = |of: &IntervalEstimate| [of.low, of.value, of.high].map(|hours| (hours * 3600.0).round());
-        let [low, mean, high] = gpu_s(&found.pooled.lost_gpu_hours);
-        assert!((low, high) == (0.0, 400.0) && mean > 50.0 && mean < 350.0, "{found:?}");
+        let [low, mean, high] = gpu_s(&result.pooled.lost_gpu_hours);
+        assert!((low, high) == (0.0, 400.0) && mean > 50.0 && mean < 350.0, "{result:?}");
         // It goes on at once on the other node, so nothing is queued, and what is lost is all that it waits.
-        assert_eq!(gpu_s(&found.pooled.gpu_hours), [0.0; 3]);
-        assert_eq!((found.pooled.mean_wait_s.low, found.pooled.mean_wait_s.high), (0.0, 50.0));
-        assert_eq!(found.drawn, NUMBERINGS);
+        assert_eq!(gpu_s(&result.pooled.gpu_hours), [0.0; 3]);
+        assert_eq!((result.pooled.mean_wait_s.low, result.pooled.mean_wait_s.high), (0.0, 50.0));
+        assert_eq!(result.drawn, NUMBERINGS);
         // The same numbers for the same seed.
-        assert_eq!(Numberings::of(&workload, [&cluster, &pool], &policy, &[0]).unwrap(), Some(found));
+        assert_eq!(Numberings::of(&workload, [&cluster, &pool], &policy, &[0]).unwrap(), Some(result));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What one pool would do, as sections of a report. O(VCs). Worked number: 2.5 GPU-hours over numberings from 1 to 4 read `2.5 (1 to 4)`.
+//! What one pool would do, as sections of a report. O(VCs). Worked number: 2.5 GPU-hours on average
+//! over numberings from 1 to 4 read `2.5 (1 to 4)`.
 
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
@@ -10,10 +11,10 @@ use crate::replay::compare::IntervalEstimate;
 const SHOWN: usize = 20;
 /// Identifier of the section, and field of the JSON form.
 const ID: &str = "pooling";
-/// Its heading.
+/// Heading of the section.
 const TITLE: &str = "What one pool would do to the same jobs";
 
-/// A figure, with its range over the numberings where there are any.
+/// A figure, or its mean and range over the numberings where there are any.
 fn ranged(value: f64, over: Option<&IntervalEstimate>, written: fn(f64) -> String) -> String {
     match over {
         Some(over) => format!("**{}** ({} to {})", written(over.value), written(over.low), written(over.high)),
@@ -21,10 +22,10 @@ fn ranged(value: f64, over: Option<&IntervalEstimate>, written: fn(f64) -> Strin
     }
 }
 
-/// What jobs wait and lose, in words.
+/// Waits and losses of jobs, in words.
 fn in_words(waited: &Waited, over: Option<&NumberedWaits>) -> String {
-    let lost = match (waited.lost_gpu_hours, over) {
-        (Some(lost), over) if lost > 0.0 || over.is_some() => format!(
+    let lost = match waited.lost_gpu_hours {
+        Some(lost) if lost > 0.0 || over.is_some() => format!(
             " and lose {} to failures of nodes",
             ranged(lost, over.map(|over| &over.lost_gpu_hours), format::compact)
         ),
@@ -44,7 +45,7 @@ impl Pooling {
         let over = self.numberings.as_ref();
         let drawn = over.map_or_else(String::new, |over| {
             format!(
-                " Ranges are over {} numberings of the nodes, as which of several equal ones fail is chance.",
+                " Figures are means and ranges over {} numberings of the nodes, as which of several equal ones fail is chance; the table is of the numbering of the trace.",
                 format::count(over.drawn)
             )
         });

@@ -27,7 +27,7 @@ const MAY_WAIT: f64 = 0.05;
 /// A VC, as it is held against theory.
 #[derive(Debug, Clone, Copy)]
 pub struct VcQueue<'n> {
-    /// Its name.
+    /// Name of the VC.
     pub name: &'n str,
     /// GPUs of its own.
     pub gpus: f64,
@@ -38,9 +38,9 @@ pub struct VcQueue<'n> {
 /// A mean wait by theory and in the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TheoryAndReplay {
-    /// By theory, seconds; none where a queue asks for more servers than it has.
+    /// Mean wait by theory, seconds; none where a queue asks for more servers than it has.
     pub theory_mean_wait_s: Option<f64>,
-    /// In the replay, seconds.
+    /// Mean wait in the replay, seconds.
     pub replayed_mean_wait_s: f64,
 }
 
@@ -60,14 +60,14 @@ impl TheoryAndReplay {
 pub struct QueueInTheory {
     /// The VC.
     pub vc: String,
-    /// Its GPUs.
+    /// GPUs of the VC.
     pub gpus: f64,
     /// Offered load of the jobs that are told of, and not of the whole record: GPU time of those submitted in their time, each run whole, over that of the GPUs in it. Theory has no wait from 1 on, or from
     /// somewhat less, as GPUs are left over that make no whole server. None without GPUs.
     pub load: Option<f64>,
     /// Share of its jobs that wait at all, by Erlang C.
     pub waiting_share: f64,
-    /// Their mean wait; none where none ran in the replay.
+    /// Mean wait of its jobs; none where none ran in the replay.
     pub mean_wait: Option<TheoryAndReplay>,
     /// GPUs with which one job in twenty would wait at all, by the rule of the square root.
     pub square_root_gpus: f64,
@@ -84,7 +84,8 @@ pub struct PoolingCheck {
     pub pooled: TheoryAndReplay,
     /// How many times longer jobs wait apart, by theory; none where it has no wait, or the mean wait in the pool is less than a second.
     pub theory_gain: Option<f64>,
-    /// The same in the replay; none where the mean wait in the pool is less than a second.
+    /// How many times longer jobs wait apart in the replay; none where the mean wait in the pool is
+    /// less than a second.
     pub replayed_gain: Option<f64>,
     /// Each VC, in the order of the cluster, where its jobs are enough to tell.
     pub queues: Vec<QueueInTheory>,
@@ -107,7 +108,7 @@ fn of_vc(workload: &Workload, vc: usize) -> Workload {
 }
 
 impl PoolingCheck {
-    /// Of what theory and the replays say, apart and pooled.
+    /// Compares theory and the replays, apart and pooled.
     fn new(theory_s: [Option<f64>; 2], replayed_s: [f64; 2], theory_gain: Option<f64>) -> Self {
         let [apart, pooled] = std::array::from_fn(|at| TheoryAndReplay {
             theory_mean_wait_s: theory_s.get(at).copied().flatten(),
@@ -126,14 +127,15 @@ impl PoolingCheck {
         Self { apart, pooled, theory_gain, replayed_gain, queues: Vec::new(), without_end: Vec::new(), differs }
     }
 
-    /// Of the jobs submitted within `window`, milliseconds, whose mean waits in the replays are `replayed_s` apart and pooled; `None` where too few come to tell. `vcs` are in the order of
-    /// the workload's.
+    /// Compares theory and replays for the jobs submitted within `window`, milliseconds, whose mean
+    /// waits in the replays are `replayed_s` apart and pooled; `None` where too few come to tell.
+    /// `vcs` are in the order of the workload's.
     pub fn of(workload: &Workload, vcs: &[VcQueue<'_>], window: (i64, i64), replayed_s: [f64; 2]) -> Option<Self> {
         let mut apart: Vec<(Traffic, u32)> = Vec::new();
         let mut queues = Vec::new();
         for (vc, known) in vcs.iter().enumerate() {
-            let Some(asked) = OfferedTraffic::of(&of_vc(workload, vc), window) else { continue };
-            let (traffic, servers) = (asked.traffic, asked.servers(known.gpus as u64));
+            let Some(request) = OfferedTraffic::new(&of_vc(workload, vc), window) else { continue };
+            let (traffic, servers) = (request.traffic, request.servers(known.gpus as u64));
             let mean_wait = known.replayed_mean_wait_s.map(|replayed_mean_wait_s| TheoryAndReplay {
                 theory_mean_wait_s: traffic.mean_wait_s(servers),
                 replayed_mean_wait_s,
@@ -141,15 +143,15 @@ impl PoolingCheck {
             queues.push(QueueInTheory {
                 vc: known.name.to_owned(),
                 gpus: known.gpus,
-                load: asked.offered_load(known.gpus),
+                load: request.offered_load(known.gpus),
                 waiting_share: erlang_c(servers, traffic.load()),
                 differs: mean_wait.is_some_and(|wait| wait.differs()),
                 mean_wait,
-                square_root_gpus: square_root_staffing(traffic.load(), MAY_WAIT) * asked.gang_gpus,
+                square_root_gpus: square_root_staffing(traffic.load(), MAY_WAIT) * request.gang_gpus,
             });
             apart.push((traffic, servers));
         }
-        let all = OfferedTraffic::of(workload, window)?;
+        let all = OfferedTraffic::new(workload, window)?;
         let gpus: f64 = vcs.iter().map(|vc| vc.gpus).sum();
         let pooled = (all.traffic, all.servers(gpus as u64));
         let theory_s = [mean_wait_apart_s(&apart), pooled.0.mean_wait_s(pooled.1)];
@@ -318,7 +320,7 @@ mod tests {
         let cluster = Cluster::of_vcs(&[("busy", 1, 1), ("idle", 2, 1)]);
         let mean = |cluster: &Cluster| {
             let schedule = simulate(&jobs, cluster, &Policy::default()).unwrap();
-            let times = JobTimes::of(&jobs, &schedule).unwrap();
+            let times = JobTimes::new(&jobs, &schedule).unwrap();
             let waits: Vec<i64> = (0..jobs.len()).filter_map(|job| times.wait_ms(job)).collect();
             waits.iter().sum::<i64>() as f64 / waits.len() as f64 / 1e3
         };
@@ -326,15 +328,21 @@ mod tests {
         let vcs = [("busy", 1.0, Some(replayed_s[0])), ("idle", 2.0, None)];
         let vcs = vcs.map(|(name, gpus, replayed_mean_wait_s)| VcQueue { name, gpus, replayed_mean_wait_s });
         let window = (0, jobs.submit_ms.last().unwrap() + 1);
-        let found = PoolingCheck::of(&jobs, &vcs, window, replayed_s).unwrap();
+        let result = PoolingCheck::of(&jobs, &vcs, window, replayed_s).unwrap();
         // Half a job a second of 3 s asks for one and a half servers of one, and all wait; half a second each asks for an eighth of two.
-        let loads: Vec<f64> = found.queues.iter().map(|of| (of.load.unwrap() * 1000.0).round()).collect();
+        let loads: Vec<f64> = result.queues.iter().map(|of| (of.load.unwrap() * 1000.0).round()).collect();
         assert_eq!(loads, [1501.0, 125.0]);
-        assert_eq!((found.queues[0].waiting_share, found.queues[1].mean_wait), (1.0, None));
-        assert!(found.queues[1].waiting_share < 0.1 && found.queues[1].square_root_gpus == 2.0, "{:?}", found.queues);
-        assert_eq!(found.without_end, ["busy"]);
-        assert_eq!((found.apart.theory_mean_wait_s, found.theory_gain), (None, None));
+        assert_eq!((result.queues[0].waiting_share, result.queues[1].mean_wait), (1.0, None));
+        assert!(
+            result.queues[1].waiting_share < 0.1 && result.queues[1].square_root_gpus == 2.0,
+            "{:?}",
+            result.queues
+        );
+        assert_eq!(result.without_end, ["busy"]);
+        assert_eq!((result.apart.theory_mean_wait_s, result.theory_gain), (None, None));
         // The pool has three servers for a load of 1.75.
-        assert!(found.pooled.theory_mean_wait_s.unwrap() < 60.0 && found.replayed_gain.is_none_or(|gain| gain > 10.0));
+        assert!(
+            result.pooled.theory_mean_wait_s.unwrap() < 60.0 && result.replayed_gain.is_none_or(|gain| gain > 10.0)
+        );
     }
 }

@@ -28,9 +28,9 @@ pub(super) struct Later<'a> {
     objective: &'a Objective,
     told: Vec<usize>,
     classes: Classes,
-    /// Those that run today, by position.
+    /// Jobs that run today, by position.
     of_today: Vec<usize>,
-    /// Those of them that run on nodes of their own as well.
+    /// Jobs that run today and on private nodes, by position.
     pub(super) jobs: Vec<usize>,
     pub(super) private: Times,
     pub(super) today: Times,
@@ -38,14 +38,17 @@ pub(super) struct Later<'a> {
 
 /// A way on the later jobs.
 pub(super) struct Tested {
-    /// It and the best with hindsight against today.
+    /// Change against today, of this setup and of the best with hindsight.
     pub(super) change: Comparison,
     pub(super) by_vc: Vec<VcOutcome>,
     pub(super) is_followed: bool,
 }
 
 impl<'a> Later<'a> {
-    /// Those submitted from `split_ms` on.
+    /// Collects the jobs submitted from `split_ms` on.
+    ///
+    /// # Errors
+    /// If they are too few, or a policy does not go with the jobs.
     ///
     /// # Errors
     /// If they are too few, or a policy does not go with the jobs.
@@ -63,7 +66,7 @@ impl<'a> Later<'a> {
         if jobs.len() < FEWEST_JOBS {
             return too_few("after", jobs.len(), workload.len());
         }
-        let classes = Classes::of(objective, workload, (&private, &today), &jobs);
+        let classes = Classes::new(objective, workload, (&private, &today), &jobs);
         Ok(Self { workload, ground, objective, told, classes, of_today, jobs, private, today })
     }
 
@@ -77,7 +80,7 @@ impl<'a> Later<'a> {
         times(&self.ground, setup, self.workload, &[])
     }
 
-    /// What a replay did to them.
+    /// Outcome of a replay on these jobs.
     pub(super) fn outcome(&self, times: &Times) -> LaterOutcome {
         let (workload, private) = (self.workload, &self.private);
         let measured = times.measured(self.objective, private, workload, &self.jobs).unwrap_or(Measured::NONE);
@@ -97,7 +100,7 @@ impl<'a> Later<'a> {
         of.later.waits == times.waited(&self.jobs).unwrap_or(JobWaits::NONE)
     }
 
-    /// Those that run in each of some replays.
+    /// Jobs that run in each of some replays.
     fn ran(&self, all: &[&Times]) -> Vec<usize> {
         let runs = |job: &usize| all.iter().all(|times| times.wait_ms(*job).is_some());
         self.jobs.iter().copied().filter(runs).collect()
@@ -151,7 +154,8 @@ impl<'a> Later<'a> {
         } else if self.objective.is_of_waits() {
             worth(-change.mean_wait_s.value, -change.mean_wait_s.high, base.mean_wait_s)
         } else {
-            // Of what is no wait there is no interval: it has to be less on the later jobs as well, and nobody may wait the longer for it.
+            // There is no interval for a cost that is no wait: it has to be less on the later jobs
+            // as well, and nobody may wait longer for it.
             tried.later.cost <= 1.0 - WORTH && change.mean_wait_s.low <= 0.0
         }
     }

@@ -36,7 +36,7 @@ fn the_worked_number() {
         *workload.vc.last_mut().unwrap() = vc;
     }
     let cluster = Cluster::of_vcs(&[("a", 1, 1), ("b", 1, 1)]);
-    let shares = Shares::of(&cluster).unwrap();
+    let shares = Shares::new(&cluster).unwrap();
     let waits = |sharing: Sharing| -> Vec<i64> {
         let cluster = shares.shared(&cluster, sharing).unwrap();
         let times = Times::run(&workload, &cluster, &Policy::default()).unwrap();
@@ -56,7 +56,7 @@ fn what_a_stopped_job_loses_counts_as_waiting() {
     }
     let cluster = Cluster::of_vcs(&[("a", 1, 1), ("b", 1, 1)]);
     let sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
-    let pool = Shares::of(&cluster).unwrap().shared(&cluster, sharing).unwrap();
+    let pool = Shares::new(&cluster).unwrap().shared(&cluster, sharing).unwrap();
     let policy = Setup::new(sharing, Policy::default()).replayed();
     let times = Times::run(&workload, &pool, &policy).unwrap();
     // It ran 60 s for nothing, waits until the first job ends at 100 s, and ends at 200 s: 100 s more than its run.
@@ -66,20 +66,20 @@ fn what_a_stopped_job_loses_counts_as_waiting() {
 #[test]
 fn an_uneven_cluster_is_shared_and_the_idle_half_is_not_wronged() {
     let loaded = uneven(300);
-    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
-    let (best, chosen) = (&found.tried[found.best], &found.tried[found.chosen]);
+    let result = search(&loaded, &request(None), SearchRun::default()).unwrap();
+    let (best, chosen) = (&result.tried[result.best], &result.tried[result.chosen]);
     assert!(matches!(best.setup.sharing, Sharing::Borrowing { .. }), "{:?}", best.setup);
     // Its shares and ceilings gain nothing beyond chance on the later jobs, so that the simplest way is chosen.
     assert_eq!(chosen.setup, Setup::new(Sharing::OnePool, request(None).today));
-    assert!(chosen.is_allowed() && found.is_followed && found.best != found.chosen);
-    assert!(chosen.later.waits.merit.mean_wait_s < found.tried[0].later.waits.merit.mean_wait_s / 2.0, "{chosen:?}");
-    let b = &found.by_vc[1];
+    assert!(chosen.is_allowed() && result.is_followed && result.best != result.chosen);
+    assert!(chosen.later.waits.merit.mean_wait_s < result.tried[0].later.waits.merit.mean_wait_s / 2.0, "{chosen:?}");
+    let b = &result.by_vc[1];
     assert!(b.chosen.merit.p95_wait_s <= b.private.merit.p95_wait_s + 60.0, "{b:?}");
     // Two thirds of the jobs come before the split.
-    assert_eq!((found.split_ms, chosen.later.waits.jobs), (200 * 10 * MIN, 200));
-    assert!(found.nodes_instead.unwrap() > 2);
+    assert_eq!((result.split_ms, chosen.later.waits.jobs), (200 * 10 * MIN, 200));
+    assert!(result.nodes_instead.unwrap() > 2);
     // Nodes of one's own are what there is today.
-    assert_eq!(found.private, found.tried[0].later.waits);
+    assert_eq!(result.private, result.tried[0].later.waits);
 }
 
 /// A setup that costs so much in each third, and wrongs nobody.
@@ -110,22 +110,22 @@ fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
     assert!(list.tried.iter().all(|tried| tried.round == 0));
     let with =
         |replays: usize| search(&loaded, &QueuesRequest { replays, ..request(None) }, SearchRun::default()).unwrap();
-    let found = with(60);
-    assert_eq!(found.tried[..list.tried.len()], list.tried[..]);
-    assert_eq!(found.of_list, list.best);
-    let (best, simple) = (&found.tried[found.best], &found.tried[found.of_list]);
-    let is_better = found.best == found.of_list || beats(&best.earlier, &simple.earlier);
+    let result = with(60);
+    assert_eq!(result.tried[..list.tried.len()], list.tried[..]);
+    assert_eq!(result.of_list, list.best);
+    let (best, simple) = (&result.tried[result.best], &result.tried[result.of_list]);
+    let is_better = result.best == result.of_list || beats(&best.earlier, &simple.earlier);
     assert!(best.is_allowed() && is_better, "{best:?}");
-    let chosen = &found.tried[found.chosen];
+    let chosen = &result.tried[result.chosen];
     // Nothing is tried twice.
-    for (at, one) in found.tried.iter().enumerate() {
-        assert!(!found.tried[..at].iter().any(|other| other.setup == one.setup), "{:?}", one.setup);
+    for (at, one) in result.tried.iter().enumerate() {
+        assert!(!result.tried[..at].iter().any(|other| other.setup == one.setup), "{:?}", one.setup);
     }
     // Each change of the chosen is taken back once.
     let today = request(None).today;
-    let taken: Vec<QueueChange> = found.ablated.iter().filter_map(|ablated| ablated.change).collect();
+    let taken: Vec<QueueChange> = result.ablated.iter().filter_map(|ablated| ablated.change).collect();
     assert_eq!(taken, chosen.setup.changes(&today));
-    for ablated in &found.ablated {
+    for ablated in &result.ablated {
         let without = &ablated.without.setup;
         assert!(ablated.change.is_none_or(|change| *without == chosen.setup.without(change, &today)));
     }
@@ -137,8 +137,8 @@ fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
 fn where_nobody_waits_nothing_is_changed() {
     let mut loaded = uneven(300);
     loaded.workload.run_ms.iter_mut().for_each(|run| *run = MIN);
-    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
-    assert_eq!((found.chosen, found.nodes_instead), (0, None));
+    let result = search(&loaded, &request(None), SearchRun::default()).unwrap();
+    assert_eq!((result.chosen, result.nodes_instead), (0, None));
 }
 
 /// One VC has nothing to share, and may be served in another order: short jobs no longer wait behind long ones, though some wait longer.
@@ -159,14 +159,14 @@ fn of_one_vc_the_order_is_planned() {
         workload,
         ..Loaded::default()
     };
-    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
-    assert!(found.tried.iter().all(|tried| tried.setup.sharing == Sharing::AsToday));
-    let chosen = &found.tried[found.chosen];
+    let result = search(&loaded, &request(None), SearchRun::default()).unwrap();
+    assert!(result.tried.iter().all(|tried| tried.setup.sharing == Sharing::AsToday));
+    let chosen = &result.tried[result.chosen];
     // As they come, the seven wait 90 min: 79 on average. The long one waits a minute behind them.
-    assert!((found.tried[0].later.waits.merit.mean_wait_s - 90.0 * 60.0 * 7.0 / 8.0).abs() < 30.0);
+    assert!((result.tried[0].later.waits.merit.mean_wait_s - 90.0 * 60.0 * 7.0 / 8.0).abs() < 30.0);
     assert!((chosen.later.waits.merit.mean_wait_s - 60.0 / 8.0).abs() < 1.0, "{chosen:?}");
-    // Of the orders that do so, the one that needs no prediction stands first.
-    assert_eq!((chosen.setup.policy.order.clone(), found.is_followed), (Order::FewestGpus, true));
+    // The order that needs no prediction stands first.
+    assert_eq!((chosen.setup.policy.order.clone(), result.is_followed), (Order::FewestGpus, true));
     // With fewer ways, today's nodes and those with the least to set are left.
     let few = search(&loaded, &QueuesRequest { most_listed: 2, ..request(None) }, SearchRun::default()).unwrap();
     assert_eq!((few.tried.len(), few.tried[0].setup.changes(&request(None).today).len()), (2, 0));
@@ -206,10 +206,10 @@ fn what_rests_on_runs_that_nobody_knew_is_not_chosen() {
     // Without time limits, "requested" would be the true run.
     let requested = Policy { scan: Scan::Skip, estimate: Estimate::Requested, ..Policy::default() };
     let list = |today: &Policy| Knobs::new(&loaded.workload, &loaded.cluster, today).list(usize::MAX);
-    let found = list(&requested);
+    let result = list(&requested);
     // The fewest GPUs first needs to know no run.
     let knows = |setup: &Setup| setup.policy.order != Order::FewestGpus && setup.policy.estimate != Estimate::Predicted;
-    assert!(found.iter().filter(|setup| knows(setup)).all(|setup| setup.policy == requested));
+    assert!(result.iter().filter(|setup| knows(setup)).all(|setup| setup.policy == requested));
     let oracle = Policy { order: Order::Sjf, ..Policy::default() };
     let of_oracle: Vec<Sharing> = list(&oracle)
         .into_iter()
@@ -246,13 +246,13 @@ fn a_later_job_above_a_ceiling_is_counted() {
     loaded.cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 8_000)]);
     loaded.workload.shapes.push(Shape::whole(16));
     *loaded.workload.shape.last_mut().unwrap() = 2;
-    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
-    for tried in &found.tried {
+    let result = search(&loaded, &request(None), SearchRun::default()).unwrap();
+    for tried in &result.tried {
         let bounded = matches!(tried.setup.sharing, Sharing::Borrowing { ceiling: Some(ceiling), .. } if ceiling < 2.0);
         assert_eq!(tried.later.cannot_run, usize::from(bounded), "{:?}", tried.setup);
         assert!(tried.earlier.complete);
     }
-    assert_eq!(found.tried[found.hindsight].later.cannot_run, 0);
+    assert_eq!(result.tried[result.oracle].later.cannot_run, 0);
 }
 
 #[test]
@@ -286,15 +286,15 @@ proptest! {
         one.workload.run_ms[398] = 50 * MIN;
         other.workload.run_ms[398] = 90 * MIN;
         let request = QueuesRequest { replays: 50, ..request(Some(split)) };
-        let found = |loaded: &Loaded| search(loaded, &request, SearchRun::default()).unwrap();
-        let (one, other) = (found(&one), found(&other));
+        let result = |loaded: &Loaded| search(loaded, &request, SearchRun::default()).unwrap();
+        let (one, other) = (result(&one), result(&other));
         prop_assert_eq!((one.best, one.of_list), (other.best, other.of_list));
         prop_assert_eq!(one.tried.len(), other.tried.len());
-        for found in [&one, &other] {
-            let (best, chosen) = (&found.tried[found.best], &found.tried[found.chosen]);
+        for result in [&one, &other] {
+            let (best, chosen) = (&result.tried[result.best], &result.tried[result.chosen]);
             let plainness = |tried: &TriedSetup| tried.setup.plainness(&request.today);
             let is_plainer = plainness(chosen) < plainness(best) && chosen.is_allowed() && chosen.earlier.mean_cost() < 1.0;
-            prop_assert!(found.chosen == found.best || is_plainer, "{:?}", chosen);
+            prop_assert!(result.chosen == result.best || is_plainer, "{:?}", chosen);
         }
         for (one, other) in one.tried.iter().zip(&other.tried) {
             prop_assert_eq!((&one.setup, &one.earlier), (&other.setup, &other.earlier));
@@ -312,23 +312,23 @@ fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
         *predicted = Some(*run as f64 / 1e3);
     }
     let asked = |objective: &str| QueuesRequest { objective: objective.parse().unwrap(), ..request(None) };
-    let found = search(&loaded, &asked("predictable"), SearchRun::default()).unwrap();
+    let result = search(&loaded, &asked("predictable"), SearchRun::default()).unwrap();
     let told = |of: &TriedSetup| of.later.measured.told_error_s.unwrap();
     // First come, first served on known runs: a job starts when it was told, as today.
-    assert!(told(&found.tried[0]) < 1.0, "{:?}", found.tried[0].later);
-    let shortest = found
+    assert!(told(&result.tried[0]) < 1.0, "{:?}", result.tried[0].later);
+    let shortest = result
         .tried
         .iter()
         .find(|tried| tried.setup.sharing == Sharing::AsToday && tried.setup.policy.order == Order::Sjf);
     assert!(told(shortest.unwrap()) > 600.0);
-    assert!(told(&found.tried[found.chosen]) < 1.0);
-    for tried in &found.tried {
-        let cost = (told(tried) + 60.0) / (told(&found.tried[0]) + 60.0);
+    assert!(told(&result.tried[result.chosen]) < 1.0);
+    for tried in &result.tried {
+        let cost = (told(tried) + 60.0) / (told(&result.tried[0]) + 60.0);
         assert!((tried.later.cost - cost).abs() < 1e-9);
     }
     // Without it nobody is told anything.
-    let found = search(&loaded, &asked("wait"), SearchRun::default()).unwrap();
-    assert!(found.tried.iter().all(|tried| tried.later.measured.told_error_s.is_none()));
+    let result = search(&loaded, &asked("wait"), SearchRun::default()).unwrap();
+    assert!(result.tried.iter().all(|tried| tried.later.measured.told_error_s.is_none()));
 
     loaded.workload.predicted_s.iter_mut().for_each(|known| *known = None);
     let error = search(&loaded, &asked("predictable"), SearchRun::default()).unwrap_err().to_string();
@@ -339,27 +339,27 @@ fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
 fn a_fair_objective_looks_at_the_vc_that_fares_worst() {
     let loaded = uneven(300);
     let asked = QueuesRequest { objective: "fair".parse().unwrap(), ..request(None) };
-    let found = search(&loaded, &asked, SearchRun::default()).unwrap();
-    let worst = |at: usize| found.tried[at].later.measured.worst_vc.unwrap();
+    let result = search(&loaded, &asked, SearchRun::default()).unwrap();
+    let worst = |at: usize| result.tried[at].later.measured.worst_vc.unwrap();
     // Today the nodes are the VCs' own; nobody can fare better than with no VC longer than there.
     assert!((worst(0) - 1.0).abs() < 1e-12);
-    assert!(worst(found.chosen) <= 1.0 + 1e-12);
-    let ones = found.tried[found.chosen].later.measured;
+    assert!(worst(result.chosen) <= 1.0 + 1e-12);
+    let ones = result.tried[result.chosen].later.measured;
     let by_hand =
-        found.by_vc.iter().map(|vc| (vc.chosen.merit.mean_wait_s + 60.0) / (vc.private.merit.mean_wait_s + 60.0));
+        result.by_vc.iter().map(|vc| (vc.chosen.merit.mean_wait_s + 60.0) / (vc.private.merit.mean_wait_s + 60.0));
     assert!((by_hand.fold(0.0, f64::max) - ones.worst_vc.unwrap()).abs() < 1e-9);
 }
 
 #[test]
 fn each_way_on_the_front_has_an_interval_against_today() {
     let loaded = uneven(300);
-    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
-    assert!(!found.front.is_empty());
-    let today = found.tried[0].later.waits.merit;
-    for of in &found.front {
-        let (tried, change) = (&found.tried[of.at], of.change.as_ref().unwrap());
+    let result = search(&loaded, &request(None), SearchRun::default()).unwrap();
+    assert!(!result.front.is_empty());
+    let today = result.tried[0].later.waits.merit;
+    for of in &result.front {
+        let (tried, change) = (&result.tried[of.at], of.change.as_ref().unwrap());
         assert!(tried.is_allowed());
-        let beaten = found
+        let beaten = result
             .tried
             .iter()
             .any(|other| other.is_allowed() && other.earlier.waits.merit.dominates(&tried.earlier.waits.merit));
@@ -370,6 +370,6 @@ fn each_way_on_the_front_has_an_interval_against_today() {
         assert!(mean.low <= mean.value && mean.value <= mean.high, "{mean:?}");
         assert!(change.p95_wait_s.low <= change.p95_wait_s.high);
     }
-    let best = found.front.iter().any(|of| of.change.as_ref().unwrap().mean_wait_s.high < 0.0);
-    assert!(best, "an uneven cluster gains by sharing: {:?}", found.front);
+    let best = result.front.iter().any(|of| of.change.as_ref().unwrap().mean_wait_s.high < 0.0);
+    assert!(best, "an uneven cluster gains by sharing: {:?}", result.front);
 }

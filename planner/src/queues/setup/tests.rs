@@ -67,7 +67,8 @@ fn what_stands_beside_a_setup_differs_in_one_thing() {
     assert!(reclaims.iter().all(|other| other.policy.scan != Scan::Easy));
 }
 
-/// Found by a newcomer: where every job was predicted to run an hour, the shortest predicted run first was tried, and told as an order.
+/// Regression test: where every job was predicted to run an hour, the shortest predicted run first
+/// was tried, and reported as an order.
 #[test]
 fn nothing_goes_by_predictions_that_tell_no_job_from_another() {
     let mut loaded = uneven(300);
@@ -94,7 +95,7 @@ fn nothing_goes_by_predictions_that_tell_no_job_from_another() {
 fn a_short_queue_is_a_vc_of_its_own() {
     // a's jobs run 18 min on 6 GPUs, b's 5 min on 2; each has 8, half of which are kept for jobs of 10 min.
     let loaded = uneven(3);
-    let shares = Shares::of(&loaded.cluster).unwrap();
+    let shares = Shares::new(&loaded.cluster).unwrap();
     let ground =
         Ground { cluster: &loaded.cluster, shares: &shares, asked: &[1.0, 3.0], estimate: Estimate::Predicted };
     let short = Some(ShortQueue { within_s: 600, part: 0.5 });
@@ -124,7 +125,7 @@ fn short_jobs_no_longer_wait_behind_long_ones() {
         *workload.predicted_s.last_mut().unwrap() = Some(run_min as f64 * 60.0);
     }
     let cluster = Cluster::of_vcs(&[("a", 1, 4), ("b", 1, 4)]);
-    let shares = Shares::of(&cluster).unwrap();
+    let shares = Shares::new(&cluster).unwrap();
     let ground = Ground { cluster: &cluster, shares: &shares, asked: &[1.0, 1.0], estimate: Estimate::Predicted };
     let start = |short: Option<ShortQueue>| {
         let policy = Policy { scan: Scan::Skip, ..Policy::default() };

@@ -54,7 +54,7 @@ pub(super) fn amount(trial: &ServingTrial, amount: f64) -> String {
     format!("{} {}", format::float(amount, digits), trial.unit)
 }
 
-/// What the verdict takes beyond the trial.
+/// Inputs of the verdict beyond the trial.
 pub(super) fn judged(trial: &ServingTrial) -> Judged {
     let is_simplest = trial.roles.plan == trial.roles.simplest;
     Judged { changes: true, is_simplest, is_comparable: true, fewest_blocks: 2 }
@@ -79,7 +79,7 @@ pub(super) fn judge(trial: &ServingTrial, beside: &[ServingReferenceRow], is_kep
     }
 }
 
-/// What to do, in a sentence.
+/// Recommended action, in a sentence.
 pub(super) fn act(trial: &ServingTrial, body: &ServingBody, verdict: Verdict) -> String {
     if verdict == Verdict::Advised {
         let ahead = &body.ahead;
@@ -252,7 +252,7 @@ impl ServingBody {
     }
 }
 
-/// What is advised.
+/// The recommendation.
 pub(super) fn change(trial: &ServingTrial, body: &ServingBody) -> Change {
     let mut effects = vec![trial.effect("Cost of the replicas on the later half")];
     effects.extend(body.beside.iter().find(|row| row.by == trial.roles.baseline).map(|row| {

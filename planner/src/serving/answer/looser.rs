@@ -29,7 +29,7 @@ const LONGEST_S: f64 = 86_400.0;
 pub struct ServingLooser {
     /// The target.
     pub target: ServingTarget,
-    /// The same as `--target` takes it.
+    /// The target as `--target` takes it.
     pub written: String,
     /// Whether a setting is advised with it; else settings keep it where they are chosen, and the later half speaks for no change.
     pub advised: bool,
@@ -56,10 +56,10 @@ fn steps(asked: ServingTarget, log: &ServingLogFigures, both: bool) -> Vec<Servi
         tpot_s: if both { loosened(asked.tpot_s, tpot_s, times) } else { asked.tpot_s },
         ..asked
     };
-    let mut found: Vec<ServingTarget> = TIMES.iter().map(|times| of(*times)).collect();
-    found.dedup();
-    found.retain(|target| *target != asked && target.ttft_s <= LONGEST_S && target.tpot_s <= LONGEST_S);
-    found
+    let mut result: Vec<ServingTarget> = TIMES.iter().map(|times| of(*times)).collect();
+    result.dedup();
+    result.retain(|target| *target != asked && target.ttft_s <= LONGEST_S && target.tpot_s <= LONGEST_S);
+    result
 }
 
 /// The first of some ways to loosen a target whose step is advised, else the first step that is kept at all; with the steps that were planned.
@@ -124,12 +124,14 @@ mod tests {
             assert!((rounded_up(seconds) - of).abs() < 1e-9, "{seconds} is {}", rounded_up(seconds));
         }
         let log = ServingLogFigures { least_ttft_s: 16.43, least_tpot_s: 0.022, ..ServingLogFigures::default() };
-        let written = |asked: &str, both: bool| -> Vec<String> {
-            let asked = ServingTarget::parse(asked);
-            asked.map(|asked| steps(asked, &log, both).iter().map(ServingTarget::written).collect()).unwrap_or_default()
+        let written = |request: &str, both: bool| -> Vec<String> {
+            let request = ServingTarget::parse(request);
+            request
+                .map(|request| steps(request, &log, both).iter().map(ServingTarget::written).collect())
+                .unwrap_or_default()
         };
-        let found = written("ttft=2s,tpot=100ms", false);
-        assert_eq!(found[..2], ["ttft=17s,tpot=100ms,share=0.95", "ttft=20s,tpot=100ms,share=0.95"]);
+        let result = written("ttft=2s,tpot=100ms", false);
+        assert_eq!(result[..2], ["ttft=17s,tpot=100ms,share=0.95", "ttft=20s,tpot=100ms,share=0.95"]);
         // What is asked for is not named again; a time between tokens that no replica keeps is loosened at once.
         assert_eq!(written("ttft=20s,tpot=100ms", false)[0], "ttft=24s,tpot=100ms,share=0.95");
         assert_eq!(written("ttft=20s,tpot=10ms", false)[0], "ttft=20s,tpot=22ms,share=0.95");
@@ -148,7 +150,7 @@ mod tests {
             let kept = |target: ServingTarget| target.ttft_s > 1.0;
             search([&first, &both], &kept, &|target| Ok(advised(target))).ok().flatten()
         };
-        let found = tried(&|target| target.tpot_s > 0.1 && target.ttft_s > 2.0);
+        let result = tried(&|target| target.tpot_s > 0.1 && target.ttft_s > 2.0);
         let planned = [
             "ttft=2s,tpot=100ms",
             "ttft=3s,tpot=100ms",
@@ -158,24 +160,24 @@ mod tests {
         ];
         let planned: Vec<String> = planned.iter().map(|of| format!("{of},share=0.95")).collect();
         assert!(
-            found
+            result
                 .as_ref()
-                .is_some_and(|found| found.advised && found.written == planned[4] && found.planned == planned),
-            "{found:?}"
+                .is_some_and(|result| result.advised && result.written == planned[4] && result.planned == planned),
+            "{result:?}"
         );
         // Nothing is advised: the first that is kept, and where the search ended.
-        let found = tried(&|_| false);
+        let result = tried(&|_| false);
         assert!(
-            found.as_ref().is_some_and(|found| !found.advised
-                && found.written == planned[0]
-                && found.planned.len() == 6
-                && found.planned[5] == "ttft=4s,tpot=200ms,share=0.95"),
-            "{found:?}"
+            result.as_ref().is_some_and(|result| !result.advised
+                && result.written == planned[0]
+                && result.planned.len() == 6
+                && result.planned[5] == "ttft=4s,tpot=200ms,share=0.95"),
+            "{result:?}"
         );
         assert!(matches!(search([&first, &both], &|_| false, &|_| Ok(true)), Ok(None)));
         // A fourth step of one way is not planned.
         let five = targets(&[2.0, 3.0, 4.0, 5.0, 6.0], 0.1);
-        let found = search([&five, &[]], &|_| true, &|target| Ok(target.ttft_s > 4.0));
-        assert!(found.is_ok_and(|found| found.is_some_and(|found| !found.advised && found.planned.len() == 3)));
+        let result = search([&five, &[]], &|_| true, &|target| Ok(target.ttft_s > 4.0));
+        assert!(result.is_ok_and(|result| result.is_some_and(|result| !result.advised && result.planned.len() == 3)));
     }
 }

@@ -12,7 +12,6 @@ use super::windows::ServingWindowSum;
 use super::{ServingAnswer, ServingBody, ServingFigures, ServingTrial};
 use crate::plan::tell;
 use crate::plan::trial::RuleOverWindows;
-use crate::plan::verdict::Verdict;
 
 /// Seconds, with as many digits as are told apart.
 fn seconds(value: f64) -> Cell {
@@ -22,7 +21,7 @@ fn seconds(value: f64) -> Cell {
 /// The answer as a report.
 pub fn report(answer: &ServingAnswer) -> Report {
     let (trial, body) = (&answer.trial, &answer.body);
-    let is_advised = answer.verdict == Verdict::Advised;
+    let is_advised = answer.is_advised();
     let subtitle =
         format!("{} as {} says, decided every {}", body.replica.name, body.table, format::duration(body.slot_s));
     let mut sections = vec![body.tested(trial)];
@@ -42,10 +41,10 @@ fn told(trial: &ServingTrial, rule: &RuleOverWindows<ServingPolicy, ServingFigur
     format!("{} {in_time} in time for {}", rule.words, amount(trial, rule.amount))
 }
 
-/// What came of it, in sentences.
+/// Outcome, in sentences.
 fn sentences(answer: &ServingAnswer) -> Vec<String> {
     let (trial, body) = (&answer.trial, &answer.body);
-    let (of, is_advised) = (&trial.of, answer.verdict == Verdict::Advised);
+    let (of, is_advised) = (&trial.of, answer.is_advised());
     let mut said: Vec<String> = Vec::new();
     if !is_advised {
         said.push(format!(
@@ -210,7 +209,7 @@ impl ServingBody {
         }
         // Sums of fewer windows would look cheaper.
         let sum = |scores: Vec<&ServingScore>| {
-            let sum = ServingWindowSum::of(scores.iter().copied());
+            let sum = ServingWindowSum::new(scores.iter().copied());
             of((scores.len() == windows.len() && sum.requests > 0).then(|| (sum.attained(), sum.cost)))
         };
         let mut cells: Vec<Cell> = vec!["all windows".into(), "".into(), "".into()];
@@ -294,7 +293,7 @@ impl ServingBody {
         Section::new("serving-terms", "On which terms")
             .with_table(table)
             .with_definition(format!(
-                "Replicas that are wanted for at least the break-even use of this log, of {}: worth a commitment only if the months to come are like it. `plan fleet` chooses commitments from weeks.",
+                "Replicas that are wanted for at least the break-even use of this log, of {}: worth a commitment only if the months to come are like it. `plan rent fleet` chooses commitments from weeks.",
                 format::duration(self.log.hours * 3600.0)
             ))
     }

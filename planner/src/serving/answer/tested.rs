@@ -19,15 +19,15 @@ use crate::replay::compare::IntervalEstimate;
 pub(super) fn curves(tested: &ServingTest, split: &ServingSplit, from_us: i64) -> Vec<(String, Vec<(f64, f64)>)> {
     let hours = |us: i64| (us - from_us) as f64 / 3.6e9;
     let shown = [tested.best, ServingPolicy::Reactive, ServingPolicy::Hindsight];
-    let mut found: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    let mut result: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for policy in shown.iter().filter_map(|by| tested.policy(*by)) {
         let name = policy.by.in_words().to_owned();
-        if found.iter().all(|(other, _)| *other != name) {
+        if result.iter().all(|(other, _)| *other != name) {
             let inside = policy.wanted.iter().filter(|(at, _)| *at < split.end_us);
-            found.push((name, inside.map(|(at, count)| (hours(*at), f64::from(*count))).collect()));
+            result.push((name, inside.map(|(at, count)| (hours(*at), f64::from(*count))).collect()));
         }
     }
-    found
+    result
 }
 
 /// The test, and the chosen policy beside each reactive rule that is not it.
@@ -104,7 +104,7 @@ pub(super) fn trial(
 fn beyond(best: &[ServingScore], other: &[ServingScore]) -> [IntervalEstimate; 2] {
     interval::drawn(best.len(), &|held| {
         let held: Vec<usize> = held.collect();
-        let of = |scores: &[ServingScore]| ServingWindowSum::of(held.iter().filter_map(|at| scores.get(*at)));
+        let of = |scores: &[ServingScore]| ServingWindowSum::new(held.iter().filter_map(|at| scores.get(*at)));
         let (best, other) = (of(best), of(other));
         [1.0 - ratio(best.cost, other.cost), best.attained() - other.attained()]
     })

@@ -1,4 +1,4 @@
-//! The same test at several splits.
+//! Tests of the choice at several splits.
 //!
 //! The later half is cut into windows of equal length. Before each, everything is chosen anew on all requests that came until then, as who plans every so often would, and is reported on
 //! that window alone. One split may be luck; the sums over all windows are less so.
@@ -22,17 +22,17 @@ const LEAST_SLOTS: i64 = 4;
 pub struct ServingWindowRow {
     /// Chosen until here, reported on from here on.
     pub split: String,
-    /// To here.
+    /// End of the window.
     pub to: String,
     /// What would have been set.
     pub best: ServingPolicy,
-    /// Its setting in words.
+    /// Setting of that policy, in words.
     pub setting: String,
-    /// What it did.
+    /// Score of that policy in the window.
     pub chosen: ServingScore,
     /// What the reactive rule did, all settings chosen; none where nothing kept the target before the window.
     pub reactive: Option<ServingScore>,
-    /// The same with the defaults of Kubernetes.
+    /// Score of the reactive rule with the defaults of Kubernetes.
     pub reactive_default: Option<ServingScore>,
 }
 
@@ -41,15 +41,15 @@ pub struct ServingWindowRow {
 pub(super) struct ServingWindowSum {
     /// Requests.
     pub(super) requests: u64,
-    /// Those that were in time.
+    /// Requests in time.
     pub(super) in_time: u64,
-    /// What was paid.
+    /// Amount paid.
     pub(super) cost: f64,
 }
 
 impl ServingWindowSum {
     /// Over scores.
-    pub(super) fn of<'s>(scores: impl Iterator<Item = &'s ServingScore>) -> Self {
+    pub(super) fn new<'s>(scores: impl Iterator<Item = &'s ServingScore>) -> Self {
         scores.fold(Self::default(), |sum, score| Self {
             requests: sum.requests + score.requests,
             in_time: sum.in_time + score.in_time,

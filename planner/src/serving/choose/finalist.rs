@@ -15,11 +15,11 @@ const FINALISTS: usize = 240;
 pub struct Finalist {
     /// The setting.
     pub setting: ScalingSetting,
-    /// What it did on the requests as they were.
+    /// Score on the requests as they were.
     pub score: ServingScore,
     /// Late of all three.
     pub late: u64,
-    /// What all three cost.
+    /// Cost of all three.
     pub cost: f64,
 }
 
@@ -66,13 +66,13 @@ impl ServingCase<'_> {
 impl ChoosingIn<'_> {
     /// What others must serve as well, where a reactive setting kept the target with its reserve.
     pub fn bar(&self, case: &ServingCase<'_>, reactive: &ChosenSetting) -> Option<Finalist> {
-        let asked = reactive.kept && case.standard == ServedStandard::Reactive;
-        if asked { case.with_more((reactive.rule, reactive.hedge), &reactive.score, self) } else { None }
+        let request = reactive.kept && case.standard == ServedStandard::Reactive;
+        if request { case.with_more((reactive.rule, reactive.hedge), &reactive.score, self) } else { None }
     }
 }
 
 impl Finalist {
-    /// As what is chosen, of so many that were tried.
+    /// Returns this finalist as the chosen setting, of so many that were tried.
     pub fn chosen(&self, tried: usize) -> ChosenSetting {
         let (rule, hedge) = self.setting;
         ChosenSetting { rule, hedge, score: self.score, kept: true, as_good: true, late: Some(self.late), tried }

@@ -40,11 +40,11 @@ fn more_requests_put_no_more_than_the_true_load_into_any_second() {
     let requests: Vec<LoggedRequest> =
         (0..6_000).map(|at| LoggedRequest { at_us: at * 100_000, input: 1_000, output: 2 }).collect();
     for (share, more) in [(0.2, 1_200), (0.5, 3_000)] {
-        let found = grown(&requests, share);
-        assert_eq!(found.len(), 6_000 + more);
-        assert!(found.is_sorted_by_key(|request| request.at_us) && found.iter().all(|one| one.at_us < 600_000_000));
+        let result = grown(&requests, share);
+        assert_eq!(result.len(), 6_000 + more);
+        assert!(result.is_sorted_by_key(|request| request.at_us) && result.iter().all(|one| one.at_us < 600_000_000));
         let mut seconds = vec![0; 600];
-        found.iter().for_each(|request| seconds[(request.at_us / 1_000_000) as usize] += 1);
+        result.iter().for_each(|request| seconds[(request.at_us / 1_000_000) as usize] += 1);
         let most = seconds.iter().max().unwrap() - 10;
         assert!(most <= 10, "{share}: {most} more in one second");
     }
@@ -54,8 +54,8 @@ fn more_requests_put_no_more_than_the_true_load_into_any_second() {
 fn the_worked_example_of_what_comes_earlier() {
     // The second request comes again 7.92 s later, beyond the end, so it does before; the fourth would 23.758 s later.
     let at = |second: i64| LoggedRequest { at_us: second * 1_000_000, input: 1, output: 1 };
-    let found: Vec<i64> = grown(&[at(0), at(50), at(51), at(52)], 0.5).iter().map(|one| one.at_us).collect();
-    assert_eq!(found, [0, 28_242_000, 42_080_000, 50_000_000, 51_000_000, 52_000_000]);
+    let result: Vec<i64> = grown(&[at(0), at(50), at(51), at(52)], 0.5).iter().map(|one| one.at_us).collect();
+    assert_eq!(result, [0, 28_242_000, 42_080_000, 50_000_000, 51_000_000, 52_000_000]);
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_target_that_no_replica_keeps_alone_takes_one_replay() {
         .map(|at| LoggedRequest { at_us: at * 1_000_000, input: if at % 10 == 0 { 12_000 } else { 400 }, output: 3 })
         .collect();
     let of = case(&requests, &service);
-    let (window, load) = ((0, 100_000_000), ServingLoad::of(&service, &requests));
+    let (window, load) = ((0, 100_000_000), ServingLoad::new(&service, &requests));
     assert_eq!((of.late_alone(of.target, window), of.late_alone(of.target, (1, 10_000_001))), ((100, 10), (10, 1)));
-    let found = of.fewest(of.target, load, window);
-    assert_eq!((found.kept, found.tried, found.rule), (false, 1, ServingRule::Constant { replicas: 1 }));
+    let result = of.fewest(of.target, load, window);
+    assert_eq!((result.kept, result.tried, result.rule), (false, 1, ServingRule::Constant { replicas: 1 }));
     // Nineteen in twenty of them need 3 s for their first token, nine in ten 100 ms.
     assert_eq!((of.least_ttft_s(0.95, window), of.least_ttft_s(0.9, window)), (3.0, 0.1));
     // With 3 s promised, none of them is late alone; with 20 ms a token, all are.
@@ -96,7 +96,7 @@ fn what_is_saved_is_half_spent_on_fewer_late() {
     let (more, far) = (grown(&requests, 0.2), grown(&requests, 0.5));
     let of = case(&requests, &service);
     let (grown, far_grown) = (case(&more, &service), case(&far, &service));
-    let (window, load) = ((240_000_000, 1_200_000_000), ServingLoad::of(&service, &requests));
+    let (window, load) = ((240_000_000, 1_200_000_000), ServingLoad::new(&service, &requests));
     let within = ChoosingIn { grown: &grown, far_grown: &far_grown, load, initial: 4, window };
     let settings: Vec<ScalingSetting> = (1..=12).map(|replicas| (ServingRule::Constant { replicas }, None)).collect();
     let tried = of.tried(settings.clone(), &within);
@@ -117,7 +117,7 @@ fn what_is_saved_is_half_spent_on_fewer_late() {
     assert_eq!((alike.score.late(), alike.late), (late_now, late));
     let bar = Finalist { cost: 2.0 * alike.cost, ..alike };
     let finalists = of.finalists(&tried, &within, &bar);
-    // As many at all times cost three times as much on three logs.
+    // A constant number costs three times as much on three logs.
     assert!((alike.cost - 3.0 * cost).abs() < 0.02 * alike.cost);
     let most = most_for_safety(finalists.iter(), &bar).unwrap();
     assert!((most - 1.5 * alike.cost).abs() < 1e-9);
@@ -143,7 +143,7 @@ fn forecasts_are_tried_with_margins_by_root_and_with_guards() {
     let (more, far) = (grown(&requests, 0.2), grown(&requests, 0.5));
     let of = case(&requests, &service);
     let (grown, far_grown) = (case(&more, &service), case(&far, &service));
-    let load = ServingLoad::of(&service, &requests);
+    let load = ServingLoad::new(&service, &requests);
     let within =
         ChoosingIn { grown: &grown, far_grown: &far_grown, load, initial: 4, window: (240_000_000, 1_200_000_000) };
     let tried = of.forecasts(&within);

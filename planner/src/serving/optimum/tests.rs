@@ -49,10 +49,10 @@ fn a_quiet_stretch_needs_fewer_replicas() {
     let target = ServingTarget { ttft_s: 5.0, tpot_s: 0.1, share: 1.0 };
     let of = case(&requests, &service, target);
     let window = (0, 480_000_000);
-    let found = of.hindsight(ServingLoad::of(&service, &requests), window).unwrap();
+    let result = of.oracle(ServingLoad::new(&service, &requests), window).unwrap();
     // Two in each of the first four slots, one after that: 2 × 120 + 360 s, and what the second serves when it is stopped.
-    assert_eq!(found.counts.iter().filter(|count| **count == 2).count(), 4, "{:?}", found.counts);
-    assert!(of.keeps(&found.score, target) && found.score.cost < 610.0, "{:?}", found.score);
+    assert_eq!(result.counts.iter().filter(|count| **count == 2).count(), 4, "{:?}", result.counts);
+    assert!(of.keeps(&result.score, target) && result.score.cost < 610.0, "{:?}", result.score);
 }
 
 const FOUR_SLOTS: Span = (0, 4 * SLOT_US);
@@ -89,7 +89,8 @@ fn any_requests() -> impl Strategy<Value = Vec<LoggedRequest>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Of all schedules of at most two replicas in four slots, none that keeps the target costs less than the bound; nor does what the search finds.
+    /// No schedule of at most two replicas in four slots that keeps the target costs less than the
+    /// bound, nor does what the search finds.
     #[test]
     fn nothing_that_keeps_the_target_is_cheaper_than_the_bound(requests in any_requests(), target in any_target()) {
         let service = service();
@@ -97,8 +98,8 @@ proptest! {
         let bound = bound_s(&requests, &service, target, FOUR_SLOTS);
         let least = least_of_all(&of);
         prop_assert!(least >= bound - 1e-6, "{least} is less than the bound, {bound}");
-        if let Some(found) = of.hindsight(ServingLoad::of(&service, &requests), FOUR_SLOTS) {
-            prop_assert!(of.keeps(&found.score, target) && found.score.cost >= bound - 1e-6);
+        if let Some(result) = of.oracle(ServingLoad::new(&service, &requests), FOUR_SLOTS) {
+            prop_assert!(of.keeps(&result.score, target) && result.score.cost >= bound - 1e-6);
         }
     }
 }
@@ -115,17 +116,17 @@ fn the_search_comes_close_to_the_least_of_all_schedules() {
         let of = case(&requests, &service, target);
         let least = least_of_all(&of);
         // Where two replicas are too few at all times, all schedules of two are no oracle.
-        if let Some(found) =
-            of.hindsight(ServingLoad::of(&service, &requests), FOUR_SLOTS).filter(|_| least.is_finite())
+        if let Some(result) = of.oracle(ServingLoad::new(&service, &requests), FOUR_SLOTS).filter(|_| least.is_finite())
         {
             cases += 1;
-            exact += u32::from(found.score.cost <= least + 1e-6);
-            sum += found.score.cost / least;
-            worst = worst.max(found.score.cost / least);
+            exact += u32::from(result.score.cost <= least + 1e-6);
+            sum += result.score.cost / least;
+            worst = worst.max(result.score.cost / least);
         }
     }
     let mean = sum / f64::from(cases);
     println!("{exact} of {cases} exact, on average {mean:.3} times the least, at worst {worst:.3}");
-    // As planner/RESULTS.md says: two of three are exact, and none costs more than twice the least.
+    // planner/RESULTS.md says that two of three are exact, and none costs more than twice the
+    // least.
     assert!(cases >= 100 && exact * 5 >= cases * 3 && worst <= 2.0 + 1e-9, "{exact} of {cases}, at worst {worst}");
 }

@@ -1,8 +1,8 @@
-//! The answer of `plan sharing` as a report.
+//! The answer of `plan share couples` as a report.
 //!
 //! O(policies + job types). Worked example: 0.9-quantile slowdown 1.38 beside an SLO of 1.5 is shown as 1.38.
 
-use tracecast_analytics::report::{Cell, Report, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Report, Section, format};
 
 use tracecast_predictors::interference::share::in_words;
 
@@ -10,6 +10,7 @@ use super::super::evidence::known_pairs;
 use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::super::study::{HowSet, SharingTried};
+use super::super::way::WaysCompared;
 use super::{SharingPlan, SharingPlanAnswer};
 use crate::plan::emit::own::left_in_words;
 use crate::plan::tell;
@@ -17,29 +18,31 @@ use crate::plan::tell;
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
 
-impl SharingPlanAnswer {
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("Which jobs should share GPUs? {}", self.title),
-            format!(
-                "chosen on jobs before {}, tested on those from then on; {}",
-                self.eval_from,
-                known_pairs(self.measured)
-            ),
-        );
-        report.notes.clone_from(&self.notes);
-        report.summary.extend(left_in_words(&self.not_in_patch));
-        for of in &self.ways {
-            report.summary.push(of.finding());
-            report.sections.push(of.section());
-        }
-        for plan in &self.plans {
-            report.summary.extend(plan.summary());
-            report.sections.extend([plan.tested_section(self.measured), plan.chosen_section(), plan.to_set()]);
-        }
-        report
+/// The answer as a report.
+pub fn report(answer: &SharingPlanAnswer) -> Report {
+    let (trial, body) = (&answer.trial, &answer.body);
+    let subtitle = format!(
+        "chosen on jobs before {}, tested on those from then on; {}",
+        trial.eval_from,
+        known_pairs(trial.measured)
+    );
+    // What the leading plan gives comes first.
+    let leading = body.leading();
+    let mut said = body.plans.get(leading).map(SharingPlan::summary).unwrap_or_default();
+    said.extend(left_in_words(&body.not_in_patch));
+    said.extend(trial.ways.iter().map(WaysCompared::finding));
+    let mut sections: Vec<Section> = trial.ways.iter().map(WaysCompared::section).collect();
+    for (at, plan) in body.plans.iter().enumerate() {
+        // Of each other plan that is followed, the answer tells no assurance.
+        let sure = plan.recommendation.iter().filter(|_| at != leading);
+        let sure = sure.map(|of| format!("{}: confidence {}. {}", plan.gpu_type, of.confidence.in_words(), of.risk));
+        // What to do is told first, but for what is not followed beside what is.
+        let is_told = plan.is_followed() == (answer.is_advised());
+        said.extend((!is_told).then(|| plan.action.clone()));
+        said.extend(plan.summary().into_iter().filter(|_| at != leading).chain(sure));
+        sections.extend([plan.tested_section(trial.measured), plan.chosen_section(), plan.to_set()]);
     }
+    tell::report(answer, ("Which jobs should share GPUs?", subtitle), said, sections)
 }
 
 impl SharingPlan {
@@ -49,7 +52,7 @@ impl SharingPlan {
     }
 
     fn summary(&self) -> Vec<String> {
-        let mut said = vec![self.action.clone()];
+        let mut said = Vec::new();
         let told = |what: &str, of: &SharingTried| {
             format!(
                 "{}, {what}: the mean delay of the later jobs changes by {}, the mean wait by {}; {} of the jobs share, with a 0.9-quantile slowdown of {}, and {} end later.{}",
@@ -73,7 +76,7 @@ impl SharingPlan {
         if let Some(rule) = of_rule(HowSet::OwnGpus) {
             said.push(told("the rule with GPUs of its own for each class, as Kubernetes needs it", rule));
         }
-        if self.followed && !self.why_not_on_own_gpus.is_empty() {
+        if self.is_followed() && !self.why_not_on_own_gpus.is_empty() {
             said.push(format!(
                 "**Share nothing in Kubernetes**, where each class needs GPUs of its own: {}.",
                 self.why_not_on_own_gpus
@@ -84,9 +87,6 @@ impl SharingPlan {
         }
         if let Some(mean) = self.of(SharingPolicy::MeanForecast, HowSet::Free) {
             said.push(told("packing by the mean forecast", mean));
-        }
-        if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         }
         said
     }
@@ -166,7 +166,7 @@ impl SharingPlan {
     }
 
     fn chosen_section(&self) -> Section {
-        let mut table = ReportTable::new(SharingCandidate::TITLE, SharingCandidate::columns());
+        let mut table = tell::table(SharingCandidate::TITLE, SharingCandidate::COLUMNS);
         table.rows.extend(self.candidates.iter().map(SharingCandidate::cells));
         Section::new(self.id("chosen"), format!("{}: what was chosen from", self.gpu_type)).with_table(table)
     }
@@ -186,7 +186,7 @@ impl SharingPlan {
                 of.job_types.join(", ").into(),
             ]);
         }
-        let (told, title) = if self.followed {
+        let (told, title) = if self.is_followed() {
             (&self.couples, "Couples that may share from now on, the best first")
         } else {
             (&self.not_advised, "Couples that would share, the best first: not advised")
@@ -211,7 +211,7 @@ impl SharingPlan {
         let section = Section::new(self.id("set"), format!("{}: what to set from now on", self.gpu_type));
         let counted = format::counted(told.len() as u64, "couple", "couples");
         let shown = order.len().min(MOST_ROWS);
-        if self.followed {
+        if self.is_followed() {
             let coverage = format!("{counted} may share; {shown} are shown.");
             return section.with_coverage(coverage).with_table(classes).with_table(couples);
         }

@@ -127,32 +127,33 @@ mod tests {
             "slurm = {{ NO_VAL = 4294967294 }}\nlocal function submit(job_desc)\n{script}\nend\nlocal jobs = {{\n"
         );
         jobs.iter()
-            .for_each(|(name, asked)| whole.push_str(&format!("  {{ {}, {} }},\n", quoted(name), quoted(asked))));
+            .for_each(|(name, request)| whole.push_str(&format!("  {{ {}, {} }},\n", quoted(name), quoted(request))));
         whole.push_str(
             "}\nfor _, of in ipairs(jobs) do\n  local job = { tres_per_node = of[2] }\n  if of[1] ~= \"\" then job.name = of[1] end\n  submit(job)\n  print(job.tres_per_node)\nend\n",
         );
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("run.lua");
         std::fs::write(&file, whole).unwrap();
-        let found =
+        let result =
             ["lua", "lua5.4", "lua5.3", "lua5.1"].iter().find_map(|lua| Command::new(lua).arg(&file).output().ok())?;
-        assert!(found.status.success(), "{script}\n{}", String::from_utf8_lossy(&found.stderr));
-        let said: Vec<String> = String::from_utf8(found.stdout).unwrap().lines().map(str::to_owned).collect();
+        assert!(result.status.success(), "{script}\n{}", String::from_utf8_lossy(&result.stderr));
+        let said: Vec<String> = String::from_utf8(result.stdout).unwrap().lines().map(str::to_owned).collect();
         assert_eq!(said.len(), jobs.len());
         Some(said)
     }
 
-    /// Which of some names ask for a part.
+    /// For each name, whether its job asks for a part of a GPU.
     fn asks(script: &str, names: &[String]) -> Option<Vec<bool>> {
         let jobs: Vec<(String, String)> = names.iter().map(|name| (name.clone(), "gres/gpu:1".to_owned())).collect();
         Some(submitted(script, &jobs)?.iter().map(|said| said == "gres/shard:1").collect())
     }
 
-    /// Found by a reader: a job that asked for a GPU of a type got a shard of any, also where it had asked for another type than the plan's.
+    /// Regression test: a job that asked for a GPU of a type got a shard of any, also where it had
+    /// asked for another type than the plan's.
     #[test]
     fn the_type_that_was_asked_for_is_kept() {
         let part = |part: SlurmPart| super::lines(&["here".to_owned()], &[], part, "A100 80GB");
-        for (asked, said) in [
+        for (request, said) in [
             ("gres/gpu:1", "gres/shard:1"),
             ("gres:gpu:1", "gres:shard:1"),
             ("gres/gpu:a100-80gb:1", "gres/shard:a100-80gb:1"),
@@ -165,15 +166,15 @@ mod tests {
             ("gres/gpu:2", "gres/gpu:2"),
             ("gres/gpu:a100-80gb:1,gres/nic:1", "gres/gpu:a100-80gb:1,gres/nic:1"),
         ] {
-            let jobs = [("here".to_owned(), asked.to_owned()), ("other".to_owned(), asked.to_owned())];
+            let jobs = [("here".to_owned(), request.to_owned()), ("other".to_owned(), request.to_owned())];
             match submitted(&part(SlurmPart::SHARD), &jobs) {
-                Some(found) => assert_eq!(found, [said, asked], "{asked}"),
+                Some(result) => assert_eq!(result, [said, request], "{request}"),
                 None => println!("not run: there is no Lua on this machine"),
             }
         }
         let jobs = [("here".to_owned(), "gres/gpu:a100-80gb:1".to_owned())];
-        if let Some(found) = submitted(&part(SlurmPart::MPS), &jobs) {
-            assert_eq!(found, ["gres/mps:a100-80gb:50"]);
+        if let Some(result) = submitted(&part(SlurmPart::MPS), &jobs) {
+            assert_eq!(result, ["gres/mps:a100-80gb:50"]);
         }
     }
 
@@ -183,7 +184,8 @@ mod tests {
         job_type.is_some_and(|job_type| class.iter().any(|of| of == job_type))
     }
 
-    /// Found by a newcomer: the script compared names with job types, so that with a file of types nothing was shared.
+    /// Regression test: the script compared names with job types, so that with a file of types
+    /// nothing was shared.
     #[test]
     fn the_script_finds_the_types_that_the_plan_found() {
         let lines = [("bert-*", 0), ("[x]?.%s", 2), ("*-%d-*", 2), ("gr?ße", 0), ("bert*", 1), ("a\tb\\", 0)];

@@ -100,11 +100,11 @@ pub struct Trial {
     pub after_ms: i64,
     /// The new job is taken out if both speeds together are at most this.
     pub least_total: u64,
-    /// Or if one of them is below this.
+    /// The new job is also taken out if one of the two speeds is below this.
     pub least_speed: u32,
 }
 
-/// Which kinds may share.
+/// Rule that says which kinds may share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharingRule {
     kinds: usize,
@@ -148,7 +148,7 @@ impl SharingRule {
     }
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SharingTimes {
     /// First start, milliseconds.
@@ -157,7 +157,7 @@ pub struct SharingTimes {
     pub end_ms: i64,
     /// Time on a GPU.
     pub held_ms: i64,
-    /// Of that, beside another.
+    /// Time beside another job within that.
     pub shared_ms: i64,
     /// How often it did not fit.
     pub failed: u32,
@@ -198,7 +198,7 @@ impl Gpu {
     const EMPTY: Self = Self { first: NONE, second: NONE, pair: 0, turn: Turn::Both };
 }
 
-/// What happens, in the order of classes.
+/// Event of the replay, in the order of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     End { job: u32, version: u32 },
@@ -219,7 +219,7 @@ struct Engine<'a> {
     /// GPUs with one job, by its kind.
     single: Vec<BTreeSet<u32>>,
     waiting: BTreeSet<u32>,
-    /// Of those that wait, who may be put beside another, by kind.
+    /// Waiting jobs that may be put beside another, by kind.
     joining: Vec<BTreeSet<u32>>,
     forbidden: Vec<bool>,
     events: BinaryHeap<Reverse<(i64, Event)>>,
@@ -292,7 +292,7 @@ impl Engine<'_> {
         self.gpus.get(gpu as usize).copied().unwrap_or(Gpu::EMPTY)
     }
 
-    /// Who is beside a job that runs.
+    /// The job beside a job that runs.
     fn partner(&self, job: u32) -> Option<u32> {
         let gpu = self.gpu(self.state.get(job as usize)?.gpu);
         let other = if gpu.first == job { gpu.second } else { gpu.first };
@@ -503,7 +503,7 @@ impl Engine<'_> {
 
     /// The GPU on which a new job of a kind is best beside another; who is there.
     fn best(&self, kind: u16) -> Option<(u32, u32)> {
-        let mut found: Option<(i32, u32)> = None;
+        let mut result: Option<(i32, u32)> = None;
         for (running, single) in (0u16..).zip(&self.single) {
             let Some(gpu) = single.first() else { continue };
             let forbidden = self.forbidden.get(usize::from(kind) * self.speeds.kinds + usize::from(running));
@@ -512,11 +512,11 @@ impl Engine<'_> {
             let Some(preference) = self.rule.preference(kind.into(), running.into()).filter(|_| may) else {
                 continue;
             };
-            if found.is_none_or(|(most, lowest)| preference > most || (preference == most && *gpu < lowest)) {
-                found = Some((preference, *gpu));
+            if result.is_none_or(|(most, lowest)| preference > most || (preference == most && *gpu < lowest)) {
+                result = Some((preference, *gpu));
             }
         }
-        found.map(|(_, gpu)| (gpu, self.gpu(gpu).first))
+        result.map(|(_, gpu)| (gpu, self.gpu(gpu).first))
     }
 
     fn decide(&mut self) {

@@ -50,9 +50,9 @@ pub(super) enum Turn {
     /// Both alternate.
     #[default]
     Both,
-    /// Of the first on the GPU.
+    /// The first job on the GPU.
     First,
-    /// Of the second.
+    /// The second job on the GPU.
     Second,
 }
 

@@ -21,7 +21,7 @@ fn naive(jobs: &TypedJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule)
         new: usize,
         first: usize,
         began: i64,
-        /// Who has run less.
+        /// The job that has run less.
         behind: usize,
         even: bool,
     }
@@ -42,7 +42,7 @@ fn naive(jobs: &TypedJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule)
     let mut bad: Vec<(u16, u16)> = Vec::new();
     let mut pairs: Vec<Pair> = Vec::new();
     let measured = |own: usize, beside: usize| i64::from(speeds.get(jobs.kind[own], jobs.kind[beside]).unwrap());
-    // Of a job, with the pair it is in.
+    // Speed of a job in a pair.
     let speed = |job: usize, pair: &Pair| -> i64 {
         let beside = if job == pair.new { pair.first } else { pair.new };
         match rule.pace {
@@ -175,9 +175,9 @@ fn naive(jobs: &TypedJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule)
 fn the_worked_example() {
     let mut speeds = PairSpeeds::new(2);
     speeds.set(0, 1, (0.6, 0.5));
-    let found = replay(&jobs(&[(0, 60_000, 0), (0, 40_000, 1)]), 1, &speeds, &all(2)).unwrap();
-    assert_eq!((found[0].end_ms, found[1].end_ms), (92_000, 80_000));
-    assert_eq!((found[0].held_ms, found[0].shared_ms, found[0].wait_ms(0)), (92_000, 80_000, 0));
+    let result = replay(&jobs(&[(0, 60_000, 0), (0, 40_000, 1)]), 1, &speeds, &all(2)).unwrap();
+    assert_eq!((result[0].end_ms, result[1].end_ms), (92_000, 80_000));
+    assert_eq!((result[0].held_ms, result[0].shared_ms, result[0].wait_ms(0)), (92_000, 80_000, 0));
     let alone = replay(&jobs(&[(0, 60_000, 0), (0, 40_000, 1)]), 1, &speeds, &SharingRule::exclusive(2)).unwrap();
     assert_eq!((alone[1].start_ms, alone[1].end_ms, alone[1].wait_ms(0)), (60_000, 100_000, 60_000));
 }
@@ -189,12 +189,12 @@ fn trials_and_what_does_not_fit() {
     speeds.set(0, 0, (0.45, 0.45));
     let trial = Some(Trial { after_ms: 10_000, least_total: 1_000_000, least_speed: 0 });
     let rule = SharingRule { trial, remembers: false, pause_ms: 3_000, ..all(2) };
-    let found = replay(&jobs(&[(0, 30_000, 0), (0, 30_000, 0), (1_000, 1_000, 1)]), 1, &speeds, &rule).unwrap();
+    let result = replay(&jobs(&[(0, 30_000, 0), (0, 30_000, 0), (1_000, 1_000, 1)]), 1, &speeds, &rule).unwrap();
     // Both did 4.5 s in 10; the first needs 25.5 s more, then the second as long.
-    assert_eq!((found[0].end_ms, found[1].end_ms), (35_500, 61_000));
-    assert_eq!((found[1].taken_out, found[1].wait_ms(0), found[0].taken_out), (1, 25_500, 0));
+    assert_eq!((result[0].end_ms, result[1].end_ms), (35_500, 61_000));
+    assert_eq!((result[1].taken_out, result[1].wait_ms(0), result[0].taken_out), (1, 25_500, 0));
     // The third finds no room until the second is taken out at 10 s, fails at once, and then waits for an empty GPU.
-    assert_eq!((found[2].failed, found[2].start_ms, found[2].end_ms), (1, 61_000, 62_000));
+    assert_eq!((result[2].failed, result[2].start_ms, result[2].end_ms), (1, 61_000, 62_000));
 }
 
 /// Two job types, 0.6 and 0.5 as fast beside each other, on one GPU.
@@ -210,29 +210,29 @@ fn two_on_one(of: &[(i64, i64, u16)], pace: Pace) -> Vec<SharingTimes> {
 fn who_is_guaranteed_keeps_its_speed_and_the_other_has_what_is_left() {
     let pace = Pace::Guaranteed { least: 950_000 };
     // The first takes 60,000 / 0.95 ms. The second runs in 1/8 of that time at half speed, and has done 63,158 × 0.0625 ms; then it is alone.
-    let found = two_on_one(&[(0, 60_000, 0), (0, 40_000, 1)], pace);
-    assert_eq!((found[0].end_ms, found[1].end_ms), (63_158, 63_158 + 40_000 - 3_947));
-    assert_eq!((found[1].held_ms, found[1].shared_ms, found[1].wait_ms(0)), (99_211, 63_158, 0));
+    let result = two_on_one(&[(0, 60_000, 0), (0, 40_000, 1)], pace);
+    assert_eq!((result[0].end_ms, result[1].end_ms), (63_158, 63_158 + 40_000 - 3_947));
+    assert_eq!((result[1].held_ms, result[1].shared_ms, result[1].wait_ms(0)), (99_211, 63_158, 0));
     // A third comes when the first is gone. The second is first now: it is of kind 0 and slows it to 0.5, so the third runs in 0.05 / 0.5 of the time at 0.6.
-    let found = two_on_one(&[(0, 1_900, 0), (0, 20_000, 1), (3_000, 1_000, 0)], pace);
-    assert_eq!(found[0].end_ms, 2_000);
-    assert_eq!(found[2].end_ms, 3_000 + 16_667);
+    let result = two_on_one(&[(0, 1_900, 0), (0, 20_000, 1), (3_000, 1_000, 0)], pace);
+    assert_eq!(result[0].end_ms, 2_000);
+    assert_eq!(result[2].end_ms, 3_000 + 16_667);
     // The second did 125 ms until 2 s, 1,000 until 3 s and 16,667 × 0.95 until the third ended; the other 3,041.35 ms it is alone.
-    assert_eq!(found[1].end_ms, 19_667 + 3_042);
+    assert_eq!(result[1].end_ms, 19_667 + 3_042);
 }
 
 #[test]
 fn turns_are_fair_or_of_who_has_run_less() {
     // Half as fast each until 80 s, whatever was measured; then the first is alone with its last 20 s.
-    let found = two_on_one(&[(0, 60_000, 0), (0, 40_000, 1)], Pace::FairTurns);
-    assert_eq!((found[0].end_ms, found[1].end_ms), (100_000, 80_000));
+    let result = two_on_one(&[(0, 60_000, 0), (0, 40_000, 1)], Pace::FairTurns);
+    assert_eq!((result[0].end_ms, result[1].end_ms), (100_000, 80_000));
     // Who has run less catches up first: alone from 10 s to 20 s, then equal turns for its last 30 s.
-    let found = two_on_one(&[(0, 60_000, 0), (10_000, 40_000, 1)], Pace::LeastAttained);
-    assert_eq!((found[0].end_ms, found[1].end_ms), (100_000, 80_000));
+    let result = two_on_one(&[(0, 60_000, 0), (10_000, 40_000, 1)], Pace::LeastAttained);
+    assert_eq!((result[0].end_ms, result[1].end_ms), (100_000, 80_000));
     // A short one does not wait for a long one, and costs it no more than its own run. Nor does the next.
-    let found = two_on_one(&[(0, 60_000, 0), (10_000, 5_000, 1), (20_000, 15_000, 0)], Pace::LeastAttained);
-    assert_eq!((found[0].end_ms, found[1].end_ms, found[2].end_ms), (80_000, 15_000, 35_000));
-    assert_eq!((found[0].held_ms, found[0].shared_ms, found[2].wait_ms(20_000)), (80_000, 20_000, 0));
+    let result = two_on_one(&[(0, 60_000, 0), (10_000, 5_000, 1), (20_000, 15_000, 0)], Pace::LeastAttained);
+    assert_eq!((result[0].end_ms, result[1].end_ms, result[2].end_ms), (80_000, 15_000, 35_000));
+    assert_eq!((result[0].held_ms, result[0].shared_ms, result[2].wait_ms(20_000)), (80_000, 20_000, 0));
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn who_asks_for_memory_first_does_not_fail() {
     let mut speeds = PairSpeeds::new(2);
     speeds.set(0, 0, (0.5, 0.5));
     let rule = SharingRule { asks_memory: true, pace: Pace::FairTurns, ..all(2) };
-    let found = replay(&jobs(&[(0, 10_000, 0), (0, 1_000, 1), (0, 2_000, 0)]), 1, &speeds, &rule).unwrap();
-    assert_eq!((found[0].end_ms, found[1].start_ms, found[2].end_ms), (12_000, 12_000, 4_000));
-    assert_eq!((found[1].failed, found[1].end_ms), (0, 13_000));
+    let result = replay(&jobs(&[(0, 10_000, 0), (0, 1_000, 1), (0, 2_000, 0)]), 1, &speeds, &rule).unwrap();
+    assert_eq!((result[0].end_ms, result[1].start_ms, result[2].end_ms), (12_000, 12_000, 4_000));
+    assert_eq!((result[1].failed, result[1].end_ms), (0, 13_000));
 }
 
 #[test]
@@ -252,11 +252,11 @@ fn what_comes_later_changes_nothing_before_it() {
     for seed in 0..12_000 {
         let (jobs, gpus, speeds, rule) = draw(seed);
         let now = 3 + seed as i64 % 50;
-        let found = replay(&jobs, gpus, &speeds, &rule).unwrap();
+        let result = replay(&jobs, gpus, &speeds, &rule).unwrap();
         // Runs that are not over go on for longer, and others are submitted later, than was said.
         let mut other = jobs.clone();
         for job in 0..jobs.run_ms.len() {
-            if found[job].end_ms > now {
+            if result[job].end_ms > now {
                 other.run_ms[job] += 1 + (seed as i64 + 7 * job as i64) % 40;
             }
             if jobs.submit_ms[job] > now {
@@ -271,14 +271,14 @@ fn what_comes_later_changes_nothing_before_it() {
         };
         for job in 0..jobs.run_ms.len() {
             assert_eq!(
-                known(&found[job]),
+                known(&result[job]),
                 known(&changed[job]),
                 "seed {seed}, job {job}, at {now}: {jobs:?}, {rule:?}"
             );
-            if found[job].end_ms <= now {
-                assert_eq!(found[job], changed[job], "seed {seed}, job {job}, at {now}");
+            if result[job].end_ms <= now {
+                assert_eq!(result[job], changed[job], "seed {seed}, job {job}, at {now}");
             }
-            by_pace[pace_number(rule.pace)] += i32::from(found[job].shared_ms > 0 && found[job].end_ms <= now);
+            by_pace[pace_number(rule.pace)] += i32::from(result[job].shared_ms > 0 && result[job].end_ms <= now);
         }
     }
     assert!(by_pace.iter().all(|jobs| *jobs > 400), "{by_pace:?}");
@@ -329,14 +329,14 @@ fn draw(seed: u64) -> (TypedJobs, u32, PairSpeeds, SharingRule) {
     rule.asks_memory = upto(2) == 0;
     let count = 1 + upto(11);
     let mut submit = 0;
-    let mut found = TypedJobs::default();
+    let mut result = TypedJobs::default();
     for _ in 0..count {
         submit += if upto(2) == 0 { 0 } else { upto(20) as i64 };
-        found.submit_ms.push(submit);
-        found.run_ms.push(if upto(9) == 0 { 0 } else { upto(40) as i64 });
-        found.kind.push(upto(kinds as u64 - 1) as u16);
+        result.submit_ms.push(submit);
+        result.run_ms.push(if upto(9) == 0 { 0 } else { upto(40) as i64 });
+        result.kind.push(upto(kinds as u64 - 1) as u16);
     }
-    (found, 1 + upto(2) as u32, speeds, rule)
+    (result, 1 + upto(2) as u32, speeds, rule)
 }
 
 #[test]
@@ -344,10 +344,10 @@ fn thousands_of_drawn_cases_are_as_the_naive_reference_has_them() {
     let (mut shared, mut failed, mut out) = ([0; 4], 0, 0);
     for seed in 0..20_000 {
         let (jobs, gpus, speeds, rule) = draw(seed);
-        let (found, expected) =
+        let (result, expected) =
             (replay(&jobs, gpus, &speeds, &rule).unwrap(), naive(&jobs, gpus as usize, &speeds, &rule));
-        assert_eq!(found, expected, "seed {seed}: {gpus} GPUs, {jobs:?}, {speeds:?}, {rule:?}");
-        for (job, times) in found.iter().enumerate() {
+        assert_eq!(result, expected, "seed {seed}: {gpus} GPUs, {jobs:?}, {speeds:?}, {rule:?}");
+        for (job, times) in result.iter().enumerate() {
             shared[pace_number(rule.pace)] += i64::from(times.shared_ms > 0);
             failed += times.failed;
             out += times.taken_out;
@@ -363,9 +363,9 @@ fn thousands_of_drawn_cases_are_as_the_naive_reference_has_them() {
 fn exclusive_is_first_come_first_served() {
     for seed in 0..500 {
         let (jobs, gpus, speeds, _) = draw(seed);
-        let found = replay(&jobs, gpus, &speeds, &SharingRule::exclusive(speeds.kinds())).unwrap();
+        let result = replay(&jobs, gpus, &speeds, &SharingRule::exclusive(speeds.kinds())).unwrap();
         let mut free = vec![i64::MIN; gpus as usize];
-        for (job, times) in found.iter().enumerate() {
+        for (job, times) in result.iter().enumerate() {
             let soonest = (0..free.len()).min_by_key(|gpu| free[*gpu]).unwrap();
             let start = free[soonest].max(jobs.submit_ms[job]);
             free[soonest] = start + jobs.run_ms[job];

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable, format};
+use tracecast_analytics::report::{Cell, ReportTable, format};
 
 use super::super::engine::SharingTimes;
 use super::super::figures::{Counted, losses};
 use crate::one_gpu::TypedJobs;
+use crate::plan::tell;
 
 /// Rows of a table of groups.
 const MOST_ROWS: usize = 12;
@@ -22,19 +23,19 @@ const SAME_S: f64 = 1e-6;
 /// Scored jobs of one VC, user or job type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharedGroup {
-    /// Which; null for jobs of which the record names none.
+    /// Name of the group; null for jobs of which the record names none.
     pub name: Option<String>,
     /// How many.
     pub jobs: usize,
-    /// Those that were beside another for any time.
+    /// Jobs that were beside another for any time.
     pub shared_jobs: usize,
     /// Mean wait, seconds.
     pub mean_wait_s: f64,
-    /// The same with nobody sharing.
+    /// Mean wait with nobody sharing, seconds.
     pub exclusive_mean_wait_s: f64,
     /// Mean time from submission to end less the run alone, seconds.
     pub mean_delay_s: f64,
-    /// The same with nobody sharing.
+    /// Mean delay with nobody sharing, seconds.
     pub exclusive_mean_delay_s: f64,
     /// 0.9 quantile of the slowdown of those that shared; null where none did.
     pub slowdown90: Option<f64>,
@@ -56,7 +57,7 @@ pub(super) fn groups<'a>(
         by.entry(name(*job)).or_default().push(*job);
     }
     let of = |(name, own): (Option<&str>, Vec<usize>)| {
-        let (counted, alone) = (Counted::of(jobs, times, &own, slo), Counted::of(jobs, base, &own, slo).figures());
+        let (counted, alone) = (Counted::new(jobs, times, &own, slo), Counted::new(jobs, base, &own, slo).figures());
         let figures = counted.figures();
         SharedGroup {
             name: name.map(str::to_owned),
@@ -96,7 +97,7 @@ pub(super) fn losers(groups: &[SharedGroup], one: &str, many: &str) -> Option<St
     (all > 0).then(|| format!("{} of {}", format::count(lost as u64), format::counted(all, one, many)))
 }
 
-/// What a reader of tables of these groups must know.
+/// Notes for readers of tables of these groups.
 pub(super) fn definitions<'a>(groups: impl Iterator<Item = &'a SharedGroup>) -> Vec<String> {
     let is_negative = |of: &SharedGroup| of.mean_delay_s < 0.0;
     let mut said = vec![
@@ -122,21 +123,11 @@ pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> Option<Rep
     } else {
         format!("{title}; first who has most jobs that end later")
     };
-    let mut table = ReportTable::new(
+    let mut table = tell::table(
         title,
-        vec![
-            Column::text(of),
-            Column::number("Jobs"),
-            Column::number("Shared"),
-            Column::number("End later"),
-            Column::number("Wait, nobody shares"),
-            Column::number("Wait"),
-            Column::number("Delay, nobody shares"),
-            Column::number("Delay"),
-            Column::number("Change"),
-            Column::number("Slowdown, 0.9"),
-            Column::number("Over the SLO"),
-        ],
+        &format!(
+            "{of} | #Jobs | #Shared | #End later | #Wait, nobody shares | #Wait | #Delay, nobody shares | #Delay | #Change | #Slowdown, 0.9 | #Over the SLO"
+        ),
     );
     for of in touched.iter().take(MOST_ROWS) {
         table.rows.push(vec![
@@ -184,16 +175,17 @@ mod tests {
         let mut times = [14, 20, 10].map(ending);
         times[0] = SharingTimes { start_ms: 120_000, held_ms: 720_000, shared_ms: 720_000, ..times[0] };
         let vcs = [Some("a"), Some("a"), None];
-        let found = groups(|job| vcs[job], (&jobs, &times, &base), &[0, 1, 2], 1.1);
+        let result = groups(|job| vcs[job], (&jobs, &times, &base), &[0, 1, 2], 1.1);
         // Who gains nothing comes before who gains.
-        assert_eq!(found.iter().map(|of| of.name.as_deref()).collect::<Vec<_>>(), [None, Some("a")]);
-        let a = &found[1];
+        assert_eq!(result.iter().map(|of| of.name.as_deref()).collect::<Vec<_>>(), [None, Some("a")]);
+        let a = &result[1];
         assert_eq!((a.jobs, a.shared_jobs, a.over_slo_jobs, a.lost_jobs), (2, 1, 1, 1));
         assert_eq!((a.slowed_s(), a.exclusive_mean_delay_s, a.slowdown90), (-240.0, 660.0, Some(1.2)));
         assert_eq!((a.mean_wait_s, a.exclusive_mean_wait_s), (360.0, 660.0));
     }
 
-    /// Found by a newcomer: tables were full of groups that were 0 everywhere, and had no room for the one with most jobs that end later, as its mean delay fell.
+    /// Regression test: tables were full of groups that were 0 everywhere, and had no room for the
+    /// one with most jobs that end later, as its mean delay fell.
     #[test]
     fn a_table_begins_with_who_has_most_jobs_that_end_later() {
         let group = |name: &str, [shared, lost]: [usize; 2], [alone_s, delay_s]: [f64; 2]| SharedGroup {
@@ -209,10 +201,10 @@ mod tests {
             lost_jobs: lost,
         };
         // In the order of the answer.
-        let mut found = vec![group("slowed", [2, 1], [10.0, 70.0]), group("bystander", [0, 1], [10.0, 40.0])];
-        found.extend((0..20).map(|at| group(&format!("idle{at}"), [0, 0], [5.0, 5.0])));
-        found.extend([group("moved", [0, 0], [5.0, 4.0]), group("most", [9, 7], [90.0, -30.0])]);
-        let told = table("User", "By user", &found).unwrap();
+        let mut result = vec![group("slowed", [2, 1], [10.0, 70.0]), group("bystander", [0, 1], [10.0, 40.0])];
+        result.extend((0..20).map(|at| group(&format!("idle{at}"), [0, 0], [5.0, 5.0])));
+        result.extend([group("moved", [0, 0], [5.0, 4.0]), group("most", [9, 7], [90.0, -30.0])]);
+        let told = table("User", "By user", &result).unwrap();
         let column = |name: &str| told.columns.iter().position(|column| column.name == name).unwrap();
         let of = |name: &str| told.rows.iter().map(|row| row[column(name)].text()).collect::<Vec<_>>();
         assert_eq!(of("User"), ["most", "slowed", "bystander", "moved"]);
@@ -220,9 +212,9 @@ mod tests {
         assert_eq!(of("Change"), ["−2 min", "+1 min", "+30 s", "−1 s"]);
         assert_eq!(told.title, "By user; first who has most jobs that end later");
         assert!(told.note.as_ref().is_some_and(|note| note.starts_with("20 more are left out")), "{:?}", told.note);
-        assert_eq!(losers(&found, "user", "users").as_deref(), Some("3 of 24 users"));
+        assert_eq!(losers(&result, "user", "users").as_deref(), Some("3 of 24 users"));
         // A delay below 0 is explained where there is one.
-        assert_eq!((definitions(found.iter()).len(), definitions(found.iter().take(2)).len()), (3, 2));
-        assert!(table("User", "By user", &found[2..22]).is_none() && losers(&[], "user", "users").is_none());
+        assert_eq!((definitions(result.iter()).len(), definitions(result.iter().take(2)).len()), (3, 2));
+        assert!(table("User", "By user", &result[2..22]).is_none() && losers(&[], "user", "users").is_none());
     }
 }

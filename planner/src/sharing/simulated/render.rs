@@ -2,7 +2,7 @@
 //!
 //! O(policies). Worked example: a 0.9-quantile slowdown of 1.38 beside an SLO of 1.5 is shown as 1.38, and the policy is named among those within the SLO.
 
-use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::report::{Cell, Report, Section, format};
 
 use super::super::evidence::known_pairs;
 use super::super::policy::SharingPolicy;
@@ -42,7 +42,7 @@ impl SharedReplayAnswer {
 
     fn summary(&self) -> Vec<String> {
         let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
-        let asked: Vec<&SharedReplayOutcome> = self.policies.iter().filter(|of| !ends.contains(&of.policy)).collect();
+        let request: Vec<&SharedReplayOutcome> = self.policies.iter().filter(|of| !ends.contains(&of.policy)).collect();
         let mut said = Vec::new();
         if self.named_gpu_time < LEAST_NAMED {
             said.push(format!(
@@ -61,7 +61,7 @@ impl SharedReplayAnswer {
         };
         let slo = format::float(self.limits.slo, 2);
         let name = |of: &SharedReplayOutcome| of.how.name_of(of.policy);
-        if asked.is_empty() {
+        if request.is_empty() {
             return said;
         }
         let Some(lead) = self.lead() else {
@@ -81,7 +81,7 @@ impl SharedReplayAnswer {
                 )
             }
         };
-        let leads = if asked.len() == 1 {
+        let leads = if request.len() == 1 {
             format!("With **{}** the mean time from submission to end is", name(lead))
         } else {
             let among = if self.keeps_slo(lead) { "Of the ways within the SLO the" } else { "The" };
@@ -106,7 +106,7 @@ impl SharedReplayAnswer {
         let alone = self.policies.first().map_or(0.0, |of| of.figures.p95_wait_s);
         if self.gpus_chosen && alone <= USUAL_WAIT_MS as f64 / 1e3 {
             said.push(format!(
-                "On so many GPUs 95 % of the jobs wait {} at most with nobody sharing. Fewer, by --gpus, show what sharing is worth in a longer queue; `plan sharing` says how many it saves.",
+                "On so many GPUs 95 % of the jobs wait {} at most with nobody sharing. Fewer, by --gpus, show what sharing is worth in a longer queue; `plan share couples` says how many it saves.",
                 format::duration(alone)
             ));
         }
@@ -211,8 +211,7 @@ impl SharedReplayAnswer {
     }
 
     fn chosen_section(&self) -> Section {
-        let columns = std::iter::once(Column::text("Policy")).chain(SharingCandidate::columns()).collect();
-        let mut table = ReportTable::new(SharingCandidate::TITLE, columns);
+        let mut table = tell::table(SharingCandidate::TITLE, &format!("Policy | {}", SharingCandidate::COLUMNS));
         for choice in &self.chosen {
             let policy = || Cell::from(choice.policy.in_words());
             let rows =

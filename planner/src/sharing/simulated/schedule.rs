@@ -47,11 +47,11 @@ pub struct SharedSchedule {
     pub(super) kinds: Vec<String>,
     /// Keys of the jobs.
     pub(super) keys: Vec<String>,
-    /// Those that are scored.
+    /// Jobs that are scored.
     pub(super) scored: Vec<usize>,
     /// Times of each.
     pub(super) times: Vec<SharingTimes>,
-    /// With nobody sharing.
+    /// Times with nobody sharing.
     pub(super) exclusive: Vec<SharingTimes>,
 }
 

@@ -103,8 +103,8 @@ impl Spec {
         let arrivals = &self.arrivals;
         let jobs = arrivals.jobs_per_day * f64::from(self.cluster.days);
         if !(1.0..=50e6).contains(&jobs) {
-            let found = format!("{jobs} jobs in all");
-            return Err(wrong("arrivals.jobs_per_day", &found, "ask for between 1 and 50 million jobs in all"));
+            let problem = format!("{jobs} jobs in all");
+            return Err(wrong("arrivals.jobs_per_day", &problem, "ask for between 1 and 50 million jobs in all"));
         }
         in_range("arrivals.cpu_share", arrivals.cpu_share, 0.0, 1.0)?;
         in_range("arrivals.burst_share", arrivals.burst_share, 0.0, 1.0)?;

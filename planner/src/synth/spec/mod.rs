@@ -36,12 +36,12 @@ pub struct Spec {
     /// Quota changes.
     #[serde(default)]
     pub change: Vec<ChangeSpec>,
-    /// Who submits.
+    /// Users who submit jobs.
     #[serde(default)]
     pub users: UserSpec,
     /// When jobs come.
     pub arrivals: ArrivalSpec,
-    /// What jobs ask for.
+    /// Sizes that jobs ask for.
     pub sizes: SizeSpec,
     /// How long GPU jobs run.
     pub gpu_runs: RunSpec,
@@ -111,7 +111,7 @@ impl Spec {
     /// Reads a specification from the TOML file at `path`.
     ///
     /// # Errors
-    /// As [`Spec::parse`], and when the file cannot be read.
+    /// Errors of [`Spec::parse`], and when the file cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
         let text = tracecast_analytics::storage::read_text(path)?;
         Self::parse(&text, &path.display().to_string())

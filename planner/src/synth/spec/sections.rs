@@ -71,7 +71,7 @@ pub struct ChangeSpec {
     pub nodes: u32,
 }
 
-/// Who submits.
+/// Users who submit jobs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UserSpec {
@@ -134,7 +134,7 @@ pub struct ArrivalSpec {
     pub burst_mean: f64,
 }
 
-/// What jobs ask for.
+/// Sizes that jobs ask for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeSpec {
@@ -254,7 +254,7 @@ impl Default for LimitSpec {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {
-    /// Who is served first. Default `fifo`.
+    /// Order in which jobs are served. Default `fifo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
     /// How the queue is walked. Default `strict`.
@@ -263,7 +263,7 @@ pub struct SchedulerSpec {
     /// Where jobs go. Default `consolidate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Which duration the scheduler knows: `true` or `requested`. Default `true`.
+    /// Duration that the scheduler knows: `true` or `requested`. Default `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<String>,
     /// Jobs that a conservative scan looks at. Default: all.
@@ -299,11 +299,12 @@ impl SchedulerSpec {
         if let Some(estimate) = &self.estimate {
             text.push_str(&format!("/{estimate}"));
         }
-        let depth = self.depth.map(|depth| depth.to_string());
-        for (option, value) in [("place", &self.place), ("depth", &depth), ("tenants", &self.tenants)] {
-            if let Some(value) = value {
-                text.push_str(&format!(" --{option} {value}"));
-            }
+        let rule = |key: &str, value: &str| format!("site {key}={value}");
+        let depth = self.depth.map(|depth| rule("depth", &depth.to_string()));
+        let tenants = self.tenants.as_ref().map(|tenants| rule("tenants", tenants));
+        let place = self.place.as_ref().map(|place| format!("place {place}"));
+        for option in [place, depth, tenants].into_iter().flatten() {
+            text.push_str(&format!(" --{option}"));
         }
         text
     }
@@ -474,7 +475,7 @@ pub enum Measure {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSpec {
-    /// What is measured.
+    /// Measure that is compared.
     pub measure: Measure,
     /// The published value.
     pub value: f64,
@@ -483,7 +484,7 @@ pub struct TargetSpec {
     /// Whether `tolerance` is relative to the value (default) or in its units.
     #[serde(default)]
     pub absolute: bool,
-    /// Where it was published.
+    /// Publication that the total is from.
     pub source: String,
 }
 

@@ -50,7 +50,7 @@ const LEAST: usize = 300;
 pub struct BoostedDemand {
     /// Typical difference to the last peak, a horizon each.
     pub(crate) scales: Vec<f64>,
-    /// What tells the levels of [`GROWN`].
+    /// Trees that predict the levels of [`GROWN`].
     pub(crate) trees: FittedTrees,
 }
 

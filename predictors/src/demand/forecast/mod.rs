@@ -65,18 +65,18 @@ impl ForecastModel {
         }
     }
 
-    /// Whether its point is its calibrated median; others' points are their own number, as they are published.
+    /// Whether the model's point is its calibrated median; other models publish their own point.
     pub(crate) fn point_is_median(self) -> bool {
         matches!(self, Self::Boosted | Self::Structural)
     }
 }
 
-/// How models are fitted.
+/// Settings that models are fitted with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ForecastSettings {
     /// Slots to forecast.
     pub horizon: usize,
-    /// How trees are grown.
+    /// Settings that trees are grown with.
     pub trees: Trees,
     /// Most rows that trees learn from.
     pub most_rows: usize,
@@ -106,7 +106,7 @@ impl Default for ForecastSettings {
 
 /// Something that forecasts.
 pub trait Forecaster {
-    /// What the next slots will need, from what is known.
+    /// Forecasts the next slots from what is known.
     ///
     /// # Errors
     /// If a learner refuses.
@@ -115,7 +115,7 @@ pub trait Forecaster {
     /// The forecasts for each slot of `origins`, each made before that slot begins. As [`Forecaster::forecast`] for each, in one go.
     ///
     /// # Errors
-    /// As [`Forecaster::forecast`].
+    /// Errors of [`Forecaster::forecast`].
     fn forecasts(&self, series: &Series, origins: Range<usize>) -> Result<Vec<Fan>> {
         origins.map(|at| self.forecast(series.before(at))).collect()
     }

@@ -32,7 +32,7 @@ pub struct Seasonal {
 }
 
 impl Seasonal {
-    /// Of a period in milliseconds, as whole slots.
+    /// New forecaster with a period of `period_ms`, milliseconds, rounded down to whole slots.
     pub fn new(period_ms: i64, slot_ms: i64, horizon: usize) -> Self {
         let period = usize::try_from(period_ms / slot_ms.max(1)).unwrap_or(1).max(1);
         Self { period, horizon }

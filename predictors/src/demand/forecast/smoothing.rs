@@ -22,13 +22,13 @@ const LOOK_BACK_DAYS: i64 = 28;
 /// Smoothing with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Smoothing {
-    /// How far an error moves the level.
+    /// Share of an error that moves the level.
     pub alpha: f64,
-    /// How far it moves the trend.
+    /// Share of an error that moves the trend.
     pub beta: f64,
-    /// How far it moves the season.
+    /// Share of an error that moves the season.
     pub gamma: f64,
-    /// What is left of the trend after each slot.
+    /// Share of the trend that remains after each slot.
     pub phi: f64,
     /// Slots of a day.
     pub period: usize,
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl Smoothing {
-    /// The best of the grid on what is known.
+    /// Fits the best smoothing of the grid to what is known.
     pub fn fit(seen: Seen<'_>, horizon: usize) -> Self {
         let period = usize::try_from(DAY_MS / seen.series.slot_ms.max(1)).unwrap_or(1).max(1);
         let base = Self { alpha: 1.0, beta: 0.0, gamma: 0.0, phi: 0.9, period, horizon };
@@ -98,7 +98,7 @@ impl Smoothing {
         *season += self.gamma * (1.0 - self.alpha) * error;
     }
 
-    /// What slot `next + ahead − 1` will be, after all slots before `next`.
+    /// Forecast of slot `next + ahead − 1`, after all slots before `next`.
     fn say(&self, state: &State, next: usize, ahead: usize) -> f64 {
         let reach = self.phi * (1.0 - self.phi.powi(ahead as i32)) / (1.0 - self.phi).max(1e-9);
         let season = state.season.get((next + ahead - 1) % self.period.max(1)).copied().unwrap_or(0.0);
@@ -155,7 +155,7 @@ impl Forecaster for Smoothing {
     }
 }
 
-/// Where the look back begins: in steps of its own length, so that forecasts one after the other share it.
+/// First slot of the look back: a multiple of its length, so that successive forecasts share it.
 fn look_from(now: usize, back: usize) -> usize {
     (now / back.max(1)).saturating_sub(1) * back
 }

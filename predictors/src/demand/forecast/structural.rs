@@ -50,7 +50,7 @@ pub struct Held {
     pub gpus: f64,
     /// VC.
     pub vc: Option<String>,
-    /// What was predicted of its run when it was submitted.
+    /// Distribution of its run predicted at submission.
     pub distribution: Option<Distribution>,
 }
 
@@ -62,8 +62,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// The jobs of a timeline that have GPUs; `distributions`, one a job of the timeline, are what was predicted of them at submission.
-    pub fn of(timeline: &Timeline, distributions: Option<&[Option<Distribution>]>) -> Self {
+    /// Jobs of a timeline that have GPUs; `distributions`, one a job of the timeline, were
+    /// predicted at their submissions.
+    pub fn new(timeline: &Timeline, distributions: Option<&[Option<Distribution>]>) -> Self {
         let one = |(at, job): (usize, &crate::timeline::Job)| {
             (job.submission.gpus > 0.0).then(|| Held {
                 submit_ms: job.submission.submit_ms,
@@ -78,7 +79,7 @@ impl Log {
     }
 
     /// The jobs of one series: those of the VC of its name, or all (of `vcs`, if any are named).
-    pub fn jobs(&self, series: &Series, vcs: &[String], asked: Asked) -> Jobs {
+    pub fn jobs(&self, series: &Series, vcs: &[String], request: Asked) -> Jobs {
         let known: BTreeSet<&str> = self.held.iter().filter_map(|job| job.vc.as_deref()).collect();
         let of_vc = known.contains(series.name.as_str());
         let belongs = |job: &&Held| {
@@ -89,14 +90,14 @@ impl Log {
                 vcs.is_empty() || vc.is_some_and(|vc| vcs.iter().any(|name| name == vc))
             }
         };
-        Jobs { held: self.held.iter().filter(belongs).cloned().collect(), pending_counts: asked != Asked::InUse }
+        Jobs { held: self.held.iter().filter(belongs).cloned().collect(), pending_counts: request != Asked::InUse }
     }
 }
 
 /// The jobs of one series.
 #[derive(Debug, Clone, Default)]
 pub struct Jobs {
-    /// In order of submission.
+    /// Jobs in order of submission.
     pub held: Arc<[Held]>,
     /// Whether demand is what is in use and what waits.
     pub pending_counts: bool,
@@ -114,7 +115,7 @@ pub struct Curve {
 impl Curve {
     /// The life table of lengths, some cut off (`true`): in each step the hazard is deaths over those at risk, of whom the ones cut off in it
     /// count half.
-    fn of(lengths: &[(i64, bool)], step_ms: i64) -> Self {
+    fn new(lengths: &[(i64, bool)], step_ms: i64) -> Self {
         let step_ms = step_ms.max(1);
         let most = usize::try_from(LONGEST_DAYS * DAY_MS / step_ms).unwrap_or(1).max(1);
         let longest = lengths.iter().map(|(ms, _)| ms.max(&0) / step_ms).max().unwrap_or(0) as usize;
@@ -173,7 +174,7 @@ pub struct Structural {
     jobs: Arc<[Held]>,
 }
 
-/// What was learned.
+/// Learned parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     slot_ms: i64,
@@ -190,7 +191,7 @@ pub(crate) struct State {
 }
 
 fn class(gpus: f64) -> usize {
-    let size_class = SizeClass::of(gpus);
+    let size_class = SizeClass::new(gpus);
     SizeClass::ALL.iter().position(|size| *size == size_class).unwrap_or(0)
 }
 
@@ -228,12 +229,12 @@ impl Structural {
             let started = known.iter().filter(|job| keep(job)).filter_map(|job| Some((job, until(job.start_ms, now)?)));
             started.map(|(job, start)| length(start, job.end_ms)).collect()
         };
-        let all = Curve::of(&runs_of(&|_| true), slot_ms);
+        let all = Curve::new(&runs_of(&|_| true), slot_ms);
         let enough = |list: &[(i64, bool)]| list.iter().filter(|(_, cut)| !cut).count() >= LEAST;
         let per_class = |of: &dyn Fn(usize) -> Vec<(i64, bool)>, all: &Curve| -> Vec<Curve> {
             let one = |size: usize| {
                 let lengths = of(size);
-                if enough(&lengths) { Curve::of(&lengths, slot_ms) } else { all.clone() }
+                if enough(&lengths) { Curve::new(&lengths, slot_ms) } else { all.clone() }
             };
             (0..SizeClass::ALL.len()).map(one).collect()
         };
@@ -243,7 +244,7 @@ impl Structural {
             Some(start) => (start - job.submit_ms, false),
             None => (until(job.end_ms, now).unwrap_or(now) - job.submit_ms, true),
         };
-        let waits = Curve::of(&known.iter().map(|job| to_start(job)).collect::<Vec<_>>(), slot_ms);
+        let waits = Curve::new(&known.iter().map(|job| to_start(job)).collect::<Vec<_>>(), slot_ms);
         let arrivals_from = now - ARRIVAL_DAYS * DAY_MS;
         let begin = known.first().map_or(now, |job| job.submit_ms).max(arrivals_from);
         let recent: Vec<&Held> = known.iter().copied().filter(|job| job.submit_ms >= begin).collect();
@@ -253,7 +254,7 @@ impl Structural {
             let ends: Vec<(i64, bool)> =
                 known.iter().filter(in_class).map(|job| length(job.submit_ms, job.end_ms)).collect();
             let starts: Vec<(i64, bool)> = known.iter().filter(in_class).map(|job| to_start(job)).collect();
-            (Curve::of(&ends, slot_ms), Curve::of(&starts, slot_ms))
+            (Curve::new(&ends, slot_ms), Curve::new(&starts, slot_ms))
         };
         let horizon = settings.horizon.max(1);
         let mut kernel = vec![(0.0, 0.0); horizon];
@@ -280,8 +281,8 @@ impl Structural {
         Ok(Self { state, jobs: Arc::clone(&jobs.held) })
     }
 
-    /// The same knowledge put to other jobs, as those of a newer record.
-    pub(crate) fn of(state: State, jobs: Arc<[Held]>) -> Self {
+    /// Applies learned parameters to other jobs, such as those of a newer record.
+    pub(crate) fn new(state: State, jobs: Arc<[Held]>) -> Self {
         Self { state, jobs }
     }
 
@@ -407,9 +408,9 @@ mod tests {
     #[test]
     fn a_life_table_by_hand() {
         // Four lengths: ends in steps 0 and 1, one cut off in step 1, one end in step 2. S: 1, ¾, then of 3 at risk, one of them half: ¾ (1 − 1/2.5) = 0.45, then 0.
-        let curve = Curve::of(&[(0, false), (STEP, false), (STEP + 5, true), (2 * STEP, false)], STEP);
-        for (found, expected) in curve.at.iter().zip([1.0, 0.75, 0.45, 0.0]) {
-            assert!((found - expected).abs() < 1e-12, "{:?}", curve.at);
+        let curve = Curve::new(&[(0, false), (STEP, false), (STEP + 5, true), (2 * STEP, false)], STEP);
+        for (result, expected) in curve.at.iter().zip([1.0, 0.75, 0.45, 0.0]) {
+            assert!((result - expected).abs() < 1e-12, "{:?}", curve.at);
         }
         // Half way through step 1: (0.75 + 0.45) / 2; given that it lasted one step: 0.6 / 0.75.
         assert!((curve.lasts(STEP as f64, STEP as f64 / 2.0) - 0.8).abs() < 1e-12);

@@ -127,9 +127,9 @@ fn no_forecast_changes_when_the_future_does() {
     let cut = |series: &Series, jobs: &Jobs| {
         let mut options = options();
         options.report_from_ms = Some(series.time_ms(1_450));
-        let found = backtest::tracks(series, Some(jobs), &options).unwrap();
-        let told = found.tracks.iter().map(|track| track.fans[..=now - found.first].to_vec()).collect::<Vec<_>>();
-        (told, found.ensemble, backtest::choice(&backtest::tracks(series, Some(jobs), &options).unwrap()))
+        let result = backtest::tracks(series, Some(jobs), &options).unwrap();
+        let told = result.tracks.iter().map(|track| track.fans[..=now - result.first].to_vec()).collect::<Vec<_>>();
+        (told, result.ensemble, backtest::choice(&backtest::tracks(series, Some(jobs), &options).unwrap()))
     };
     assert_eq!(cut(&series, &jobs), cut(&other, &others));
 }
@@ -137,10 +137,10 @@ fn no_forecast_changes_when_the_future_does() {
 #[test]
 fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_hold() {
     let (series, jobs) = (wave(), jobs());
-    let found = backtest::run(&series, Some(&jobs), &options()).unwrap();
+    let result = backtest::run(&series, Some(&jobs), &options()).unwrap();
     let (from, to) = (1440, 1920);
-    assert_eq!((found.reported.slots, found.reported.from_ms), (480, series.time_ms(from)));
-    let persistence = &found.models[0];
+    assert_eq!((result.reported.slots, result.reported.from_ms), (480, series.time_ms(from)));
+    let persistence = &result.models[0];
     for ahead in [1usize, 6] {
         let mut smape = Vec::new();
         for at in (from..to).filter(|at| series.slots[*at].counted) {
@@ -152,7 +152,7 @@ fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_h
         assert_eq!(at_horizon.score.slots, smape.len());
         assert!((at_horizon.score.smape - smape.iter().sum::<f64>() / smape.len() as f64).abs() < 1e-9);
     }
-    for model in &found.models {
+    for model in &result.models {
         let score = &model.score;
         assert!(
             (score.coverage80 - 0.8).abs() < 0.06 && (score.coverage90 - 0.9).abs() < 0.05,
@@ -162,15 +162,15 @@ fn the_back_test_scores_persistence_as_plain_loops_do_and_calibrated_intervals_h
         assert!(score.pinball.len() == LEVELS.len() && score.width90 >= score.width80);
     }
     // A wave has a season: whatever was chosen sees it.
-    let chosen = found.models.iter().find(|model| model.name == found.chosen).unwrap();
-    assert!(chosen.of_persistence < 0.8, "{} {}", found.chosen, chosen.of_persistence);
-    assert_eq!(found.ensemble.iter().map(|member| member.weight).sum::<f64>().round(), 1.0);
+    let chosen = result.models.iter().find(|model| model.name == result.chosen).unwrap();
+    assert!(chosen.of_persistence < 0.8, "{} {}", result.chosen, chosen.of_persistence);
+    assert_eq!(result.ensemble.iter().map(|member| member.weight).sum::<f64>().round(), 1.0);
 }
 
 #[test]
 fn a_model_that_cannot_be_fitted_is_left_out_and_says_why() {
-    let found = backtest::run(&wave(), None, &options()).unwrap();
-    let [left] = found.left_out.as_slice() else { unreachable!() };
+    let result = backtest::run(&wave(), None, &options()).unwrap();
+    let [left] = result.left_out.as_slice() else { unreachable!() };
     assert!(left.model == ForecastModel::Structural && left.why.contains("jobs"));
 }
 

@@ -22,7 +22,7 @@ use super::{GPUS_PER_NODE, GatherOptions, Gathered, Newest, POOL, Series, Unit, 
 use crate::error::{Error, Result};
 
 pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Result<Gathered> {
-    let facts = JobFacts::of(trace);
+    let facts = JobFacts::new(trace);
     let window = facts.window.filter(|(from, to)| to > from);
     let Some((from, to)) = window else {
         return Err(Error::TooFew("the trace has neither jobs nor a count of activity to take demand from".to_owned()));
@@ -53,7 +53,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     known.retain(|vc| is_given(vc));
     let vc_of = |job: usize| jobs.vc.get(job);
 
-    let JobCounts { held, waiting } = JobCounts::of(&facts, |job| taken(vc_of(job)));
+    let JobCounts { held, waiting } = JobCounts::new(&facts, |job| taken(vc_of(job)));
     let waits_known = waiting.is_some();
     let name = |code: Option<u32>| code.and_then(|code| jobs.vc.name(code)).unwrap_or_default();
     let mut held: BTreeMap<&str, Vec<CountInterval>> =
@@ -122,7 +122,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let whole = known.len() != 1 || options.vcs.is_empty() && without > 0;
     let several = whole && options.vcs.len() != 1;
     let built = used.keys().filter(|vc| !vc.is_empty()).count() + usize::from(several);
-    let newest = Newest::of(options, (from, to), (running(i64::MIN), built), (&running, "jobs with GPUs"), zone);
+    let newest = Newest::new(options, (from, to), (running(i64::MIN), built), (&running, "jobs with GPUs"), zone);
     let begin = newest.begin_ms;
     let span = super::Span { from_ms: begin, to_ms: to, first: named(begin.max(from)), last: named(to) };
     super::check_slots(&vec![span; used.len() + 1], facts.len(), options.slot_ms, zone)?;
@@ -228,7 +228,8 @@ struct Placed {
     pool: Vec<CountInterval>,
 }
 
-/// When nodes were in use; `None` where placements name the nodes of fewer than nine in ten jobs that held GPUs.
+/// Times at which nodes were in use; `None` where placements name the nodes of fewer than nine in
+/// ten jobs that held GPUs.
 fn placed_nodes(facts: &JobFacts<'_>, taken: &dyn Fn(Option<&str>) -> bool) -> Option<Placed> {
     let trace = facts.trace;
     let places = &trace.placements;

@@ -46,20 +46,20 @@ const SLOTS_A_ROW: i64 = 100;
 /// Share of the rows in the newest slots below which a reader has to know that before any number is believed.
 const FEW_ROWS: f64 = 0.5;
 
-/// What counts as demand.
+/// Definition of demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// What is in use.
+    /// Count in use.
     #[default]
     InUse,
-    /// What is in use and what waits.
+    /// Count in use and waiting.
     WithPending,
-    /// The same, but no more than there is.
+    /// Count in use and waiting, at most the total there is.
     WithPendingUpToTotal,
 }
 
-/// Where counts come from.
+/// Source of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
     /// The activity the source counted, else the jobs.
@@ -71,20 +71,21 @@ pub enum Source {
     Jobs,
 }
 
-/// How demand is gathered.
+/// Options of gathering demand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatherOptions {
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
-    /// What is counted; `None`: nodes where the source counts them, else GPUs.
+    /// Unit of the counts; `None`: nodes where the source counts them, else GPUs.
     pub unit: Option<Unit>,
-    /// From what.
+    /// Source of the counts.
     pub source: Source,
-    /// What counts as demand.
+    /// Definition of demand.
     pub asked: Asked,
     /// GPUs of a node, where nodes are derived from GPUs; `None`: as the inventory has it, else 8.
     pub gpus_per_node: Option<f64>,
-    /// Whether a whole cluster that falls from busy to 0 is idle, and not off or failing to count.
+    /// Whether a whole cluster that falls from busy to 0 counts as idle, rather than off or failing
+    /// to count.
     pub outages_are_idle: bool,
     /// Only these VCs (and the pool of them); empty: all.
     pub vcs: Vec<String>,
@@ -114,16 +115,17 @@ impl Default for GatherOptions {
     }
 }
 
-/// What was gathered.
+/// Demand gathered from a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gathered {
     /// VCs by name, then the pool.
     pub series: Vec<Series>,
-    /// What a reader must know of them, cautions included.
+    /// Notes on the series for readers, cautions included.
     pub notes: Vec<String>,
-    /// What of that is to be known before any number is believed: what was recorded and is left out.
+    /// Notes to read before any number: what was recorded and is left out.
     pub cautions: Vec<String>,
-    /// What of the cautions takes the ground from any answer: sizes of another time, or most of the GPU time left out.
+    /// Cautions that put every answer in doubt: sizes of another time, or most of the GPU time left
+    /// out.
     pub doubts: Vec<String>,
     /// Whether they come from jobs.
     pub from_jobs: bool,
@@ -139,10 +141,10 @@ pub fn series(trace: &Trace, options: &GatherOptions) -> Result<Vec<Series>> {
     Ok(gather(trace, options)?.series)
 }
 
-/// As [`series`], with what a reader must know.
+/// Gathers the series of demand, with notes for readers.
 ///
 /// # Errors
-/// As [`series`].
+/// Errors of [`series`].
 pub fn gather(trace: &Trace, options: &GatherOptions) -> Result<Gathered> {
     if options.slot_ms < 1_000 {
         return Err(Error::Setting(format!("a slot of {} ms is too short; a second is the least", options.slot_ms)));
@@ -216,16 +218,16 @@ fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result
     )))
 }
 
-/// From which moment on demand is gathered.
+/// Time from which demand is gathered.
 struct Newest {
     begin_ms: i64,
-    /// If that is later than the record begins, what to say of it, and whether that has to be known first.
+    /// Note for readers if this is later than the record begins, and whether it is a caution.
     told: Option<(String, bool)>,
 }
 
 impl Newest {
     /// Finds from when on a record from `from_ms` to `to_ms` is gathered. `later` counts the `rows` that tell of moments from a given one on; `what` they are.
-    fn of(
+    fn new(
         options: &GatherOptions,
         (from_ms, to_ms): (i64, i64),
         (rows, series): (usize, usize),
@@ -274,7 +276,7 @@ impl Asked {
     }
 }
 
-/// Where a trace does not say how many there are: the most in use so far.
+/// Sets totals to the most in use so far, where a trace does not record them.
 fn most_so_far(slots: &mut [Slot]) {
     let mut most = 0f64;
     for slot in slots {
@@ -283,7 +285,7 @@ fn most_so_far(slots: &mut [Slot]) {
     }
 }
 
-/// A note of the series of which it is not known how many there are.
+/// Note on the series whose totals are unknown.
 fn unknown_totals(names: &[impl AsRef<str>]) -> Option<String> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let all = names.join(", ");

@@ -32,7 +32,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         return Err(Error::NotRecorded("the source counts nodes, not GPUs; ask for nodes".to_owned()));
     }
     let nodes = |gpus: f64| nodes_of(gpus, per_node);
-    let mut found = Activity::of(trace, |row| {
+    let mut result = Activity::new(trace, |row| {
         let [used, pending, total] = [gpus_in_use(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row)];
         Some(match unit {
             Unit::Gpus => [used, pending, total],
@@ -43,14 +43,14 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
             Unit::Nodes => [used, pending, total].map(|gpus| gpus.map(nodes)),
         })
     });
-    let known: Vec<&str> = found.vcs.keys().map(String::as_str).collect();
+    let known: Vec<&str> = result.vcs.keys().map(String::as_str).collect();
     check_vcs(options, &known)?;
-    let mut sum = pool(&found, &mut notes);
+    let mut sum = pool(&result, &mut notes);
     // Of the whole cluster, and of all its VCs then: one of them alone may well be idle.
     let mut down = Outages::default();
-    let whole = found.clusters.first_key_value().map(|(name, counts)| (name.as_str(), counts));
+    let whole = result.clusters.first_key_value().map(|(name, counts)| (name.as_str(), counts));
     if let Some((name, counts)) = whole.or(sum.as_ref().map(|sum| (POOL, sum))).filter(|_| !options.outages_are_idle) {
-        down = Outages::of(&counts.list, counts.end());
+        down = Outages::new(&counts.list, counts.end());
         if down.samples > 0 {
             notes.push(format!(
                 "{name}: {} in {} at or near 0 right after busy ones: the cluster was off or its counting failed, which is not lack of demand. They are left out, the last count before carries on.",
@@ -63,29 +63,29 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let mut cautions = given.map(|given| given.left_out.clone()).unwrap_or_default();
     let is_asked = |name: &String| options.vcs.is_empty() || options.vcs.contains(name);
     let is_given = |name: &String| given.is_none_or(|given| given.by_vc.contains_key(name));
-    let elsewhere: Vec<String> = found.vcs.keys().filter(|name| is_asked(name) && !is_given(name)).cloned().collect();
+    let elsewhere: Vec<String> = result.vcs.keys().filter(|name| is_asked(name) && !is_given(name)).cloned().collect();
     if let Some(given) = given.filter(|_| !elsewhere.is_empty()) {
         cautions.push(format!(
             "**{} of {} VCs are left out**, as {} does not name them ({}).",
             elsewhere.len(),
-            found.vcs.len(),
+            result.vcs.len(),
             given.of,
             format::names(&elsewhere, NAMED)
         ));
     }
     if !options.vcs.is_empty() || !elsewhere.is_empty() {
-        found.vcs.retain(|name, _| is_asked(name) && is_given(name));
-        found.clusters.clear();
-        sum = pool(&found, &mut notes);
+        result.vcs.retain(|name, _| is_asked(name) && is_given(name));
+        result.clusters.clear();
+        sum = pool(&result, &mut notes);
     }
     let named = || {
-        let of_names = found.vcs.iter().chain(&found.clusters).map(|(name, counts)| (name.as_str(), counts));
+        let of_names = result.vcs.iter().chain(&result.clusters).map(|(name, counts)| (name.as_str(), counts));
         of_names.chain(sum.as_ref().map(|sum| (POOL, sum)))
     };
     let ends = named().filter_map(|(_, counts)| Some((counts.list.first()?.ts, counts.end())));
     let all = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0));
     let later = |from: i64| (0..table.len()).filter(|row| table.ts.get(*row).is_some_and(|ts| ts >= from)).count();
-    let newest = Newest::of(options, all, (table.len(), named().count()), (&later, "samples"), zone);
+    let newest = Newest::new(options, all, (table.len(), named().count()), (&later, "samples"), zone);
     let begin = newest.begin_ms;
     let spans: Vec<super::Span> = named()
         .filter_map(|(name, counts)| {
@@ -105,7 +105,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
             continue;
         }
         let Some(mut slots) = Slots::new(first.ts.max(begin), counts.end(), options.slot_ms, zone) else { continue };
-        let said = given.and_then(|given| match found.vcs.contains_key(name) {
+        let said = given.and_then(|given| match result.vcs.contains_key(name) {
             true => given.of_vc(name, unit),
             false => given.of_asked(&options.vcs, unit),
         });
@@ -154,8 +154,8 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
 }
 
 /// The sum of the VCs where the cluster has no series of its own, with a note of what lies outside of it.
-fn pool(found: &Activity, notes: &mut Vec<String>) -> Option<Counts> {
-    let (counts, outside) = found.pool()?;
+fn pool(result: &Activity, notes: &mut Vec<String>) -> Option<Counts> {
+    let (counts, outside) = result.pool()?;
     if outside > 0 {
         notes.push(format!(
             "{POOL}: the VCs were not counted over the same time; the pool covers what they share, {} are outside of it.",

@@ -35,13 +35,13 @@ fn a_slot_is_its_largest_last_and_mean_count_and_a_gap_carries_the_last_one_on()
     for (minute, used) in [(0, 3.0), (1, 5.0), (2, 4.0), (9, 1.0), (10, 2.0), (11, 2.0)] {
         trace.activity.push(sample("vc", "a", minute, used, 0.0, 8.0));
     }
-    let found = series(&trace, &options(3)).unwrap();
-    let slots = &found[0].slots;
+    let result = series(&trace, &options(3)).unwrap();
+    let slots = &result[0].slots;
     let plain = |slot: &Slot| (slot.peak, slot.last, slot.mean, slot.counted);
     // 3, 5, 4: mean 4; nothing in minutes 3 to 8, which carry on 4; 1, 2, 2: mean 5/3.
     let expected = [(5.0, 4.0, 4.0, true), (4.0, 4.0, 4.0, false), (4.0, 4.0, 4.0, false), (2.0, 2.0, 5.0 / 3.0, true)];
     assert_eq!(slots.iter().map(plain).collect::<Vec<_>>(), expected);
-    assert_eq!((found.len(), found[0].start_ms, found[0].unit), (1, 0, Unit::Gpus));
+    assert_eq!((result.len(), result[0].start_ms, result[0].unit), (1, 0, Unit::Gpus));
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn the_pool_is_the_sum_at_each_moment_and_not_of_the_peaks() {
         trace.activity.push(sample("vc", "a", minute, a, 2.0, 8.0));
         trace.activity.push(sample("vc", "b", minute, b, 1.0, 8.0));
     }
-    let found = series(&trace, &options(3)).unwrap();
-    let named: Vec<(&str, f64)> = found.iter().map(|each| (each.name.as_str(), each.slots[0].peak)).collect();
+    let result = series(&trace, &options(3)).unwrap();
+    let named: Vec<(&str, f64)> = result.iter().map(|each| (each.name.as_str(), each.slots[0].peak)).collect();
     assert_eq!(named, [("a", 6.0), ("b", 5.0), (POOL, 6.0)]);
-    assert_eq!((found[2].slots[0].pending, found[2].slots[0].total), (3.0, 16.0));
+    assert_eq!((result[2].slots[0].pending, result[2].slots[0].total), (3.0, 16.0));
     // With what waits: 6 + 0 + 3; capped at 16 nothing changes, VC a is capped at 8.
     let asked = |asked| series(&trace, &GatherOptions { asked, ..options(3) }).unwrap();
     assert_eq!(asked(Asked::WithPending)[2].slots[0].peak, 9.0);
@@ -79,11 +79,11 @@ fn a_cluster_that_falls_to_zero_has_an_outage_and_a_vc_has_not() {
         }
         trace
     };
-    let found = gather(&of("cluster"), &options(2)).unwrap();
-    let peaks: Vec<(f64, bool)> = found.series[0].slots.iter().map(|slot| (slot.peak, slot.counted)).collect();
+    let result = gather(&of("cluster"), &options(2)).unwrap();
+    let peaks: Vec<(f64, bool)> = result.series[0].slots.iter().map(|slot| (slot.peak, slot.counted)).collect();
     // Minutes 2, 3 and 4 are left out: the second slot carries on 61, the third has minute 5.
     assert_eq!(peaks, [(61.0, true), (61.0, false), (62.0, true)]);
-    assert!(found.notes.iter().any(|note| note.contains("3 samples are in 1 stretch")), "{:?}", found.notes);
+    assert!(result.notes.iter().any(|note| note.contains("3 samples are in 1 stretch")), "{:?}", result.notes);
     let idle = series(&of("cluster"), &GatherOptions { outages_are_idle: true, ..options(2) }).unwrap();
     let vc = series(&of("vc"), &options(2)).unwrap();
     for each in [&idle[0], &vc[0]] {
@@ -98,8 +98,8 @@ fn slots_begin_on_the_local_clock_and_slots_covered_in_part_are_left_out() {
     for minute in 10..100 {
         trace.activity.push(sample("vc", "a", minute, 1.0, 0.0, 8.0));
     }
-    let found = series(&trace, &options(60)).unwrap();
-    assert_eq!((found[0].start_ms, found[0].slots.len()), (30 * MINUTE, 1));
+    let result = series(&trace, &options(60)).unwrap();
+    assert_eq!((result[0].start_ms, result[0].slots.len()), (30 * MINUTE, 1));
 }
 
 fn job(key: &'static str, vc: &'static str, gpus: f64, submit: i64, start: i64, end: i64) -> JobRow<'static> {
@@ -122,14 +122,14 @@ fn jobs_give_what_runs_and_waits_in_each_vc_and_nodes_rounded_up_by_vc() {
     trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
     trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
     trace.jobs.push(job("3", "", 1.0, 0, 0, 5));
-    let found = gather(&trace, &options(10)).unwrap();
+    let result = gather(&trace, &options(10)).unwrap();
     let peaks = |of: &[Series]| -> Vec<(String, Vec<f64>)> {
         of.iter().map(|each| (each.name.clone(), each.slots.iter().map(|slot| slot.peak).collect())).collect()
     };
     let expect = |name: &str, peaks: [f64; 2]| (name.to_owned(), peaks.to_vec());
-    assert_eq!(peaks(&found.series), [expect("a", [12.0, 12.0]), expect("b", [0.0, 3.0]), expect(POOL, [13.0, 15.0])]);
+    assert_eq!(peaks(&result.series), [expect("a", [12.0, 12.0]), expect("b", [0.0, 3.0]), expect(POOL, [13.0, 15.0])]);
     // The pool's mean over the first slot: 12 + 1 for half of it.
-    assert_eq!((found.series[2].slots[0].mean, found.series[1].slots[0].pending), (12.5, 3.0));
+    assert_eq!((result.series[2].slots[0].mean, result.series[1].slots[0].pending), (12.5, 3.0));
     let nodes = series(&trace, &GatherOptions { unit: Some(Unit::Nodes), ..options(10) }).unwrap();
     // 12 / 8 → 2, 3 / 8 → 1, and the job without a VC takes one for five minutes.
     assert_eq!(peaks(&nodes), [expect("a", [2.0, 2.0]), expect("b", [0.0, 1.0]), expect(POOL, [3.0, 3.0])]);
@@ -160,12 +160,12 @@ fn when_all_vcs_fall_to_zero_none_of_them_is_idle_and_one_alone_may_be() {
         trace.activity.push(sample("vc", "a", minute, a, 0.0, 8.0));
         trace.activity.push(sample("vc", "b", minute, b, 0.0, 8.0));
     }
-    let found = gather(&trace, &options(1)).unwrap();
-    let peaks = |at: usize| found.series[at].slots.iter().map(|slot| (slot.peak, slot.counted)).collect::<Vec<_>>();
+    let result = gather(&trace, &options(1)).unwrap();
+    let peaks = |at: usize| result.series[at].slots.iter().map(|slot| (slot.peak, slot.counted)).collect::<Vec<_>>();
     // In minute 1 only a is at 0; in minute 3 all are; in minute 4 one of 16 runs, more than 2 %.
     assert_eq!(peaks(0), [(5.0, true), (0.0, true), (5.0, true), (5.0, false), (0.0, true)]);
     assert_eq!(peaks(2), [(9.0, true), (4.0, true), (9.0, true), (9.0, false), (1.0, true)]);
-    assert!(found.notes[0].contains("all VCs: 1 sample is in 1 stretch"), "{:?}", found.notes);
+    assert!(result.notes[0].contains("all VCs: 1 sample is in 1 stretch"), "{:?}", result.notes);
 }
 
 #[test]
@@ -201,14 +201,14 @@ fn of_few_rows_over_decades_the_newest_slots_are_gathered_and_told() {
     }
     let of = |options: GatherOptions| gather(&trace, &options).unwrap();
     let jobs = GatherOptions { source: Source::Jobs, ..options(10) };
-    let found = of(jobs.clone());
-    assert_eq!(found.series[0].slots.len(), 30_015);
-    assert_eq!(found.series[0].slots.last().map(|slot| slot.peak), Some(1.0));
-    let told = found.notes.iter().find(|note| note.contains("gathered from")).unwrap();
+    let result = of(jobs.clone());
+    assert_eq!(result.series[0].slots.len(), 30_015);
+    assert_eq!(result.series[0].slots.last().map(|slot| slot.peak), Some(1.0));
+    let told = result.notes.iter().find(|note| note.contains("gathered from")).unwrap();
     assert!(told.contains("newest 208 of the 7,300 days") && told.contains("2 of its 3 jobs"), "{told}");
     // Where less than half of the jobs lie there, that is to be known first.
     let before = |minute: i64| of(GatherOptions { before_ms: Some(minute * 60_000), ..jobs.clone() });
-    assert!(found.cautions.is_empty());
+    assert!(result.cautions.is_empty());
     assert_eq!(before(decades / 2).series[0].slots.len(), 30_015 + (decades / 20) as usize + 8);
     // From a moment that is named on, all of them.
     let all = of(GatherOptions { from_ms: Some(0), ..jobs });
@@ -235,11 +235,12 @@ fn in_nodes(trace: &Trace, nodes: Option<GivenNodes>) -> Gathered {
     gather(trace, &GatherOptions { unit: Some(Unit::Nodes), gpus_per_node: Some(8.0), nodes, ..options(10) }).unwrap()
 }
 
-fn totals(found: &Gathered) -> Vec<(&str, f64)> {
-    found.series.iter().map(|each| (each.name.as_str(), each.slots[0].total)).collect()
+fn totals(result: &Gathered) -> Vec<(&str, f64)> {
+    result.series.iter().map(|each| (each.name.as_str(), each.slots[0].total)).collect()
 }
 
-/// Found by a newcomer: of a file with the jobs of two VCs and the nodes of all 25, the nodes of the others were planned to sleep.
+/// Regression test: given the jobs of two VCs and the nodes of all 25, the nodes of the others were
+/// planned to sleep.
 #[test]
 fn nodes_of_vcs_without_any_job_are_not_idle_but_left_out() {
     let mut trace = Trace::default();
@@ -248,40 +249,41 @@ fn nodes_of_vcs_without_any_job_are_not_idle_but_left_out() {
     for (scope, name, gpus) in [("vc", "a", 24.0), ("vc", "b", 8.0), ("vc", "c", 80.0), ("cluster", "all", 112.0)] {
         trace.capacity.push(capacity(scope, name, gpus));
     }
-    let found = in_nodes(&trace, None);
-    assert_eq!(totals(&found), [("a", 3.0), ("b", 1.0), (POOL, 4.0)]);
+    let result = in_nodes(&trace, None);
+    assert_eq!(totals(&result), [("a", 3.0), ("b", 1.0), (POOL, 4.0)]);
     let said = "1 of 3 VCs have no job in the source, so that 10 of 14 nodes are left out** (c)";
-    assert!(found.cautions.iter().any(|caution| caution.contains(said)), "{:?}", found.cautions);
-    assert!(found.notes.contains(&found.cautions[0]));
+    assert!(result.cautions.iter().any(|caution| caution.contains(said)), "{:?}", result.cautions);
+    assert!(result.notes.contains(&result.cautions[0]));
     // In GPUs it is the same.
     let gpus = gather(&trace, &options(10)).unwrap();
     assert_eq!(totals(&gpus), [("a", 24.0), ("b", 8.0), (POOL, 32.0)]);
     // Where much GPU time names no VC, it may be of any, so all count.
     trace.jobs.push(job("3", "", 16.0, 0, 0, 20));
-    let found = in_nodes(&trace, None);
-    assert_eq!(totals(&found), [("a", 3.0), ("b", 1.0), (POOL, 14.0)]);
-    assert!(found.cautions.is_empty(), "{:?}", found.cautions);
+    let result = in_nodes(&trace, None);
+    assert_eq!(totals(&result), [("a", 3.0), ("b", 1.0), (POOL, 14.0)]);
+    assert!(result.cautions.is_empty(), "{:?}", result.cautions);
 }
 
-/// Found by a newcomer: with the nodes of one of two VCs known, the jobs of both were planned on these.
+/// Regression test: with the nodes of one of two VCs known, the jobs of both were planned on these.
 #[test]
 fn nodes_of_some_vcs_are_not_those_of_all() {
     let mut trace = Trace::default();
     trace.jobs.push(job("1", "a", 64.0, 0, 0, 20));
     trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
     trace.capacity.push(capacity("vc", "b", 8.0));
-    let found = in_nodes(&trace, None);
+    let result = in_nodes(&trace, None);
     // The most in use at once so far: eight nodes of a, and from minute 10 on one of b.
-    assert_eq!((totals(&found)[1], totals(&found)[2]), (("b", 1.0), (POOL, 8.0)));
-    assert_eq!(found.series[2].slots[1].total, 9.0);
-    assert!(found.totals_unknown.iter().any(|name| name == POOL), "{:?}", found.totals_unknown);
-    assert!(found.cautions[0].starts_with("**What 1 VC has is not recorded** (a)"), "{:?}", found.cautions);
+    assert_eq!((totals(&result)[1], totals(&result)[2]), (("b", 1.0), (POOL, 8.0)));
+    assert_eq!(result.series[2].slots[1].total, 9.0);
+    assert!(result.totals_unknown.iter().any(|name| name == POOL), "{:?}", result.totals_unknown);
+    assert!(result.cautions[0].starts_with("**What 1 VC has is not recorded** (a)"), "{:?}", result.cautions);
     // Where the whole is recorded, it stands.
     trace.capacity.push(capacity("cluster", "all", 120.0));
     assert_eq!(totals(&in_nodes(&trace, None))[2], (POOL, 15.0));
 }
 
-/// Found by a reviewer: nodes that are recorded of the cluster and of no VC went with those of VCs without jobs.
+/// Regression test: nodes recorded of the cluster and of no VC were dropped with those of VCs
+/// without jobs.
 #[test]
 fn nodes_of_no_vc_stay_where_those_of_vcs_without_jobs_go() {
     let mut trace = Trace::default();
@@ -294,7 +296,7 @@ fn nodes_of_no_vc_stay_where_those_of_vcs_without_jobs_go() {
     assert_eq!(totals(&in_nodes(&trace, None)), [("a", 3.0), ("b", 1.0), (POOL, 9.0)]);
 }
 
-/// Found by a reviewer: a size of 0 GPUs was taken for one that nobody recorded.
+/// Regression test: a size of 0 GPUs was taken for an unrecorded one.
 #[test]
 fn a_vc_that_is_recorded_without_a_gpu_is_told_as_that() {
     let mut trace = Trace::default();
@@ -302,30 +304,32 @@ fn a_vc_that_is_recorded_without_a_gpu_is_told_as_that() {
     trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
     trace.capacity.push(capacity("vc", "a", 24.0));
     trace.capacity.push(capacity("vc", "b", 0.0));
-    let found = in_nodes(&trace, None);
+    let result = in_nodes(&trace, None);
     assert!(
-        found.cautions[0].starts_with("**What 1 VC has is recorded as 0 at all times, though jobs ran there** (b)"),
+        result.cautions[0].starts_with("**What 1 VC has is recorded as 0 at all times, though jobs ran there** (b)"),
         "{:?}",
-        found.cautions
+        result.cautions
     );
 }
 
-/// Found by a newcomer: with a size file of months before, no node was ever there, and the plan ended with a riddle.
+/// Regression test: with a size file of months before, no node was ever there, and the plan's error
+/// could not be understood.
 #[test]
 fn sizes_of_before_the_first_job_are_carried_on_with_a_doubt() {
     let mut trace = Trace::default();
     trace.jobs.push(job("1", "a", 12.0, 1_000, 1_000, 1_020));
     trace.capacity.push(CapacityRow { to: Some(500 * MINUTE), ..capacity("vc", "a", 24.0) });
-    let found = in_nodes(&trace, None);
-    assert_eq!(totals(&found), [("a", 3.0)]);
-    assert!(found.doubts[0].contains("of another time than the jobs"), "{:?}", found.doubts);
+    let result = in_nodes(&trace, None);
+    assert_eq!(totals(&result), [("a", 3.0)]);
+    assert!(result.doubts[0].contains("of another time than the jobs"), "{:?}", result.doubts);
     assert_eq!(
-        (&found.cautions[0], found.notes.iter().filter(|note| **note == found.doubts[0]).count()),
-        (&found.doubts[0], 1)
+        (&result.cautions[0], result.notes.iter().filter(|note| **note == result.doubts[0]).count()),
+        (&result.doubts[0], 1)
     );
 }
 
-/// Found by a newcomer: a file that names one VC of the trace by chance was planned for as if it were of this cluster.
+/// Regression test: a file that names one VC of the trace by chance was planned for as if it were
+/// of this cluster.
 #[test]
 fn a_file_of_which_most_of_the_gpu_time_is_not_is_a_doubt() {
     let mut trace = Trace::default();
@@ -340,9 +344,9 @@ fn a_file_of_which_most_of_the_gpu_time_is_not_is_a_doubt() {
         gpus_range: (8, 8),
         left_out: Vec::new(),
     };
-    let found = in_nodes(&trace, Some(given));
+    let result = in_nodes(&trace, Some(given));
     let said = "**What follows is of 10.0 % of the GPU time alone**: 1 of 2 jobs with GPUs are left out, as cluster.toml does not name their VCs (b).";
-    assert!(found.doubts[0].starts_with(said) && found.cautions[0] == found.doubts[0], "{:?}", found.cautions);
+    assert!(result.doubts[0].starts_with(said) && result.cautions[0] == result.doubts[0], "{:?}", result.cautions);
 }
 
 #[test]
@@ -352,9 +356,9 @@ fn nodes_without_gpus_are_no_nodes_for_gpu_jobs() {
     for gpus in [8.0, 8.0, 2.0, 0.0, 0.0] {
         trace.nodes.push(NodeRow { gpus: Some(gpus), ..NodeRow::default() });
     }
-    let found = in_nodes(&trace, None);
-    assert_eq!(totals(&found), [(POOL, 3.0)]);
-    assert!(found.cautions[0].contains("2 of 5 nodes have no GPU and are left out"), "{:?}", found.cautions);
+    let result = in_nodes(&trace, None);
+    assert_eq!(totals(&result), [(POOL, 3.0)]);
+    assert!(result.cautions[0].contains("2 of 5 nodes have no GPU and are left out"), "{:?}", result.cautions);
 }
 
 #[test]
@@ -373,25 +377,25 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
     trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
     trace.capacity.push(capacity("vc", "a", 80.0));
     trace.capacity.push(capacity("vc", "b", 80.0));
-    let found = in_nodes(&trace, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
-    assert_eq!((totals(&found), found.totals_unknown.len()), (vec![("a", 5.0), ("b", 2.0), (POOL, 7.0)], 0));
+    let result = in_nodes(&trace, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
+    assert_eq!((totals(&result), result.totals_unknown.len()), (vec![("a", 5.0), ("b", 2.0), (POOL, 7.0)], 0));
     // VCs that share nodes have none of their own: the most in use so far stands for them.
-    let found = in_nodes(&trace, Some(given(&[("a", None), ("b", None)], 7.0)));
-    assert_eq!((totals(&found)[2], found.totals_unknown.len()), ((POOL, 7.0), 2));
+    let result = in_nodes(&trace, Some(given(&[("a", None), ("b", None)], 7.0)));
+    assert_eq!((totals(&result)[2], result.totals_unknown.len()), ((POOL, 7.0), 2));
     // Jobs of a VC that the file does not name are left out, and counted.
-    let found = in_nodes(&trace, Some(given(&[("a", Some(5.0))], 5.0)));
-    assert_eq!(totals(&found), [("a", 5.0)]);
-    assert!(found.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out, with "), "{:?}", found.cautions);
+    let result = in_nodes(&trace, Some(given(&[("a", Some(5.0))], 5.0)));
+    assert_eq!(totals(&result), [("a", 5.0)]);
+    assert!(result.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out, with "), "{:?}", result.cautions);
     // So it is with counts.
     let mut counted = Trace::default();
     for minute in 0..10 {
         counted.activity.push(sample("vc", "a", minute, 12.0, 0.0, 80.0));
         counted.activity.push(sample("vc", "b", minute, 3.0, 0.0, 80.0));
     }
-    let found = in_nodes(&counted, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
-    assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
-    let found = in_nodes(&counted, Some(given(&[("a", Some(5.0))], 5.0)));
-    assert_eq!(totals(&found), [("a", 5.0)]);
+    let result = in_nodes(&counted, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
+    assert_eq!(totals(&result), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
+    let result = in_nodes(&counted, Some(given(&[("a", Some(5.0))], 5.0)));
+    assert_eq!(totals(&result), [("a", 5.0)]);
     // The pool of VCs that are asked for has their nodes alone, and what waits asks for no more than these.
     for minute in 0..10 {
         counted.activity.push(sample("vc", "c", minute, 3.0, 800.0, 8_000.0));
@@ -404,11 +408,11 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
         nodes: Some(given(&[("a", Some(5.0)), ("b", Some(2.0)), ("c", Some(20.0))], 27.0)),
         ..options(10)
     };
-    let found = gather(&counted, &of_two(["a", "b"])).unwrap();
-    assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
-    let found = gather(&counted, &of_two(["a", "c"])).unwrap();
-    let asked: Vec<f64> = found.series.iter().map(|each| each.slots[0].peak).collect();
-    assert_eq!((totals(&found), asked), (vec![("a", 5.0), ("c", 20.0), (POOL, 25.0)], vec![2.0, 20.0, 25.0]));
+    let result = gather(&counted, &of_two(["a", "b"])).unwrap();
+    assert_eq!(totals(&result), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
+    let result = gather(&counted, &of_two(["a", "c"])).unwrap();
+    let asked: Vec<f64> = result.series.iter().map(|each| each.slots[0].peak).collect();
+    assert_eq!((totals(&result), asked), (vec![("a", 5.0), ("c", 20.0), (POOL, 25.0)], vec![2.0, 20.0, 25.0]));
 }
 
 /// 65 GPUs on 15 nodes of 13/3: the quotient is more than 15 by rounding alone.

@@ -1,4 +1,5 @@
-//! How many nodes or GPUs there are, of each VC and of the pool: as a caller [gives](GivenNodes) them, else as the trace records them.
+//! Numbers of nodes or GPUs of each VC and of the pool, as a caller [gives](GivenNodes) them, else
+//! as the trace records them.
 //!
 //! * A node without GPUs serves no job that asks for GPUs: it is none of the nodes there are, in use or idle.
 //! * A source may hold the jobs of some VCs and the nodes of all. Where no job of a VC is in it, its nodes are [not known to be
@@ -23,7 +24,7 @@ pub(super) const NAMED: usize = 5;
 /// Nodes of a cluster that a caller describes, which go before what the trace records: (from, to, nodes) with times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GivenNodes {
-    /// What describes it, such as the name of a file.
+    /// Source of the description, such as the name of a file.
     pub of: String,
     /// The VCs it knows, with their own nodes; `None` for one that shares nodes with others. Jobs of other VCs are left out.
     pub by_vc: BTreeMap<String, Option<Vec<CountInterval>>>,
@@ -33,28 +34,29 @@ pub struct GivenNodes {
     pub gpus_per_node: f64,
     /// GPUs of the smallest and of the largest node.
     pub gpus_range: (u32, u32),
-    /// What it describes and is not counted, a sentence each.
+    /// Nodes described but not counted, a sentence each.
     pub left_out: Vec<String>,
 }
 
 impl GivenNodes {
-    /// In nodes or GPUs.
+    /// Counts of a list of nodes, in nodes or GPUs.
     fn counted(&self, list: &[CountInterval], unit: Unit) -> Steps {
         let each = if unit == Unit::Gpus { self.gpus_per_node } else { 1.0 };
         Steps::of_intervals(list.iter().map(|(from, to, nodes)| (*from, *to, nodes * each)))
     }
 
-    /// How many a VC has; `None` where it shares nodes.
+    /// Count of a VC; `None` where it shares nodes.
     pub(super) fn of_vc(&self, vc: &str, unit: Unit) -> Option<Steps> {
         self.by_vc.get(vc)?.as_ref().map(|list| self.counted(list, unit))
     }
 
-    /// How many there are.
+    /// Count of the pool.
     pub(super) fn of_pool(&self, unit: Unit) -> Steps {
         self.counted(&self.pool, unit)
     }
 
-    /// How many the VCs that are asked for have: all nodes where none is named, and `None` where one shares nodes with others.
+    /// Count of the VCs asked for: of all nodes where none is named; `None` where one shares nodes
+    /// with others.
     pub(super) fn of_asked(&self, vcs: &[String], unit: Unit) -> Option<Steps> {
         if vcs.is_empty() {
             return Some(self.of_pool(unit));
@@ -69,26 +71,26 @@ pub(super) fn nodes_of(gpus: f64, per_node: f64) -> f64 {
     (gpus / per_node - 1e-9).ceil().max(0.0)
 }
 
-/// How many there are.
+/// Numbers of nodes or GPUs of each VC and of the pool.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) by_vc: BTreeMap<String, Steps>,
     pub(super) pool: Steps,
-    /// What was recorded and is not counted, a sentence each.
+    /// Sizes recorded but not counted, a sentence each.
     pub(super) left_out: Vec<String>,
 }
 
 impl Totals {
-    /// As a caller gives them.
+    /// Totals a caller gives.
     pub(super) fn given(nodes: &GivenNodes, unit: Unit) -> Self {
         let own = nodes.by_vc.keys().filter_map(|vc| Some((vc.clone(), nodes.of_vc(vc, unit)?)));
         Self { by_vc: own.collect(), pool: nodes.of_pool(unit), left_out: nodes.left_out.clone() }
     }
 
-    /// As the trace records them; nodes of GPUs alone are as many as `per_node` gives.
+    /// Totals the trace records; nodes known by GPUs alone are counted at `per_node` GPUs each.
     pub(super) fn recorded(facts: &JobFacts<'_>, unit: Unit, per_node: f64, (from, to): (i64, i64)) -> Self {
         let trace = facts.trace;
-        let mut found = Recorded { per_node, unit, from, to, ..Recorded::default() };
+        let mut result = Recorded { per_node, unit, from, to, ..Recorded::default() };
         if let Some(others) = Capacity::of_other_vcs(trace) {
             // Left out, with the inventory beside it, of which nobody can say whose it is.
             let left_out = format!(
@@ -97,15 +99,15 @@ impl Totals {
             );
             return Self { left_out: vec![left_out], ..Self::default() };
         }
-        found.of_table(trace);
-        if found.by_vc.is_empty() && found.cluster.is_empty() {
-            found.of_inventory(trace);
+        result.of_table(trace);
+        if result.by_vc.is_empty() && result.cluster.is_empty() {
+            result.of_inventory(trace);
         }
-        found.totals(Capacity::vcs_with_jobs(facts).as_ref())
+        result.totals(Capacity::vcs_with_jobs(facts).as_ref())
     }
 }
 
-/// What a trace records, while it is read.
+/// Sizes a trace records, while it is read.
 #[derive(Debug)]
 struct Recorded {
     unit: Unit,
@@ -237,7 +239,8 @@ impl Recorded {
         }
     }
 
-    /// How many VCs and nodes are left out as no job of theirs is there: those that there are at the end, or if there are none then, those there ever were.
+    /// Numbers of VCs and nodes left out because they have no jobs, in words: those at the end, or
+    /// if there are none then, those there ever were.
     fn jobless_in_words(&self, without: &[(&String, &Vec<CountInterval>)]) -> String {
         let (from, to) = (self.from, self.to);
         let last =

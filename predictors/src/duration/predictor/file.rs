@@ -25,7 +25,7 @@ const FORMAT: Format = Format {
     oldest: 3,
     longest: 8 << 30,
     of: "tracecast",
-    command: "tracecast train duration",
+    command: "tracecast model train duration",
 };
 /// Name of the section of trees.
 const TREES: &str = "trees";
@@ -33,7 +33,7 @@ const TREES: &str = "trees";
 /// Name of the section of rows to train on again: the label, then the features of each, as little-endian 32-bit numbers.
 const ROWS: &str = "rows";
 
-/// What the first line of the file says of the training.
+/// Facts of the training in the first line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
     trained: Trained,
@@ -71,9 +71,9 @@ impl Predictor {
         if opened.fields.features != features_of(&state.store)
             || state.columns.iter().any(|column| *column as usize >= state.store.width())
         {
-            let found = "the model looks at other features than this program has".to_owned();
-            let remedy = "train it again (`tracecast train duration`), or use the program that wrote it";
-            return Err(opened.refusal.with(found, remedy));
+            let result = "the model looks at other features than this program has".to_owned();
+            let remedy = "train it again (`tracecast model train duration`), or use the program that wrote it";
+            return Err(opened.refusal.with(result, remedy));
         }
         state.kept = unpack(&opened.take(ROWS)?, state.store.width());
         let columns = state.columns.len();

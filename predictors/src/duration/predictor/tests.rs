@@ -107,7 +107,7 @@ fn a_damaged_or_later_file_is_told_and_never_taken() {
     assert!(Predictor::from_bytes("m", &bytes).is_ok());
 }
 
-/// Of a long trace only some features are held at a time, which changes nothing.
+/// A long trace, of which only some features are held at a time, trains the same predictor.
 #[test]
 fn a_trace_that_is_played_in_parts_teaches_the_same() {
     let mut options = options();

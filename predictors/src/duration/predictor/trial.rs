@@ -40,7 +40,7 @@ pub(super) fn trial(timeline: &Timeline, options: &BacktestOptions, watch: &dyn 
     trial_within((HELD_ROWS, LEARNED_ROWS), timeline, options, watch)
 }
 
-/// As [`trial`], with so many rows held and learned from side by side.
+/// Trial with at most so many rows held, and so many learned from side by side.
 pub(super) fn trial_within(
     (held_rows, learned_rows): (usize, usize),
     timeline: &Timeline,
@@ -113,7 +113,7 @@ pub(super) fn trial_within(
     Ok(Trial { rows, store, to_ms, aside, chosen })
 }
 
-/// What is used, and how it is corrected.
+/// Chosen model, and its calibration.
 pub(super) struct Chosen {
     pub(super) model: Model,
     pub(super) held: bool,
@@ -137,18 +137,18 @@ fn choose(
     let simple = Model::ALL.into_iter().filter(|model| model.is_simple() && (limits || !model.needs_limits()));
     let track = |model: Model| backtest::said_by(model, rows, moments, options, &());
     // One track at a time, as each is as long as the trace.
-    let mut trees = Track::of(Some(Model::Boosted), trees);
+    let mut trees = Track::new(Some(Model::Boosted), trees);
     backtest::calibrate(rows, &mut trees, first, options.adapt);
-    let mut candidates: Vec<Judged> = Judged::of(rows, &trees, from).into_iter().collect();
+    let mut candidates: Vec<Judged> = Judged::new(rows, &trees, from).into_iter().collect();
     trees.distributions.fill(None);
     for model in simple {
         let mut track = track(model)?;
         backtest::calibrate(rows, &mut track, first, options.adapt);
-        candidates.extend(Judged::of(rows, &track, from));
+        candidates.extend(Judged::new(rows, &track, from));
     }
     let preferred = choice::prefer(&candidates);
     let (model, held, ranked_at, beside) = match preferred {
-        Some(found) => (found.judged.model, found.held, found.judged.ranked_at, found.beside),
+        Some(result) => (result.judged.model, result.held, result.judged.ranked_at, result.beside),
         None => (Model::Boosted, false, order::USUAL, None),
     };
     let mut used = if model == Model::Boosted { trees } else { track(model)? };

@@ -1,4 +1,5 @@
-//! What the predictor says of a family left out after some pairs of its job types were measured: pairs that it chose, and pairs that were drawn.
+//! Forecasts of the predictor for a family left out, after some pairs of its job types were
+//! measured: pairs that it chose, and pairs drawn at random.
 //!
 //! Of every job type of the family n pairs are measured. **Chosen** are those that leave the least unknown ([`Committee::to_measure`]); whether a pair fits is not known before it is tried, so
 //! one that does not may be among them, and teaches no speed. **Drawn** are pairs that fit, four times from a seed. Either way the predictor learns both speeds of each.
@@ -38,9 +39,10 @@ pub struct AfterMeasured {
     pub speeds: usize,
     /// Mean absolute error of the predictor on these speeds.
     pub mae: f64,
-    /// The same on the same speeds if nothing had been measured; none where nothing was.
+    /// Mean absolute error on the same speeds if nothing had been measured; none where nothing was.
     pub before_mae: Option<f64>,
-    /// The same on the same speeds if partners are drawn; none where nothing was measured.
+    /// Mean absolute error on the same speeds if partners are drawn; none where nothing was
+    /// measured.
     pub drawn_mae: Option<f64>,
     /// Share of them within its 90 % interval.
     pub coverage90: f64,
@@ -57,19 +59,19 @@ pub(super) struct LeftFamily<'a> {
     pub(super) fold: usize,
     /// Speeds of the pairs that fit and have a job type of the family.
     pub(super) asked: &'a [(Directed, Groups)],
-    /// Those pairs, and those that do not fit.
+    /// Pairs that have a job type of the family, those that do not fit included.
     pub(super) pairs: &'a [&'a SharedPair],
     pub(super) seed: u64,
 }
 
-/// What was said of the same speeds with and without some measured pairs of each job type.
+/// Forecasts of the same speeds with and without some measured pairs of each job type.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     pairs: usize,
     before: Vec<SpeedAndTruth>,
     chosen: Vec<SpeedAndTruth>,
     drawn: Vec<SpeedAndTruth>,
-    /// The chance that the worse job is slow, with the chosen pairs, and what came.
+    /// Forecast chance that the worse job is slow, with the chosen pairs, and the outcome.
     slow: Vec<(f64, bool)>,
 }
 
@@ -97,7 +99,7 @@ fn first(chosen: &[(usize, usize)], count: usize) -> Vec<(usize, usize)> {
 }
 
 impl LeftFamily<'_> {
-    /// What is said for each number of measured pairs and each draw.
+    /// Forecasts for each number of measured pairs and each draw.
     pub(super) fn after(&self) -> Vec<Told> {
         let jobs = self.jobs();
         let chosen = self.chosen(&jobs);
@@ -153,7 +155,7 @@ impl LeftFamily<'_> {
         taught
     }
 
-    /// What is said of the speeds that neither measured.
+    /// Forecasts of the speeds measured neither in the chosen pairs nor in those drawn.
     fn told(&self, pairs: usize, chosen: &Taught, drawn: &Taught) -> Told {
         let is_open = |pair: &(usize, usize)| !chosen.measured.contains(pair) && !drawn.measured.contains(pair);
         let mut told = Told { pairs, ..Told::default() };
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn all_are_scored_on_the_speeds_that_none_measured() {
         let table = world();
-        let alone = Alone::of(&table);
+        let alone = Alone::new(&table);
         let plan = Plan::new(&table, &alone, HoldOut::Family, 0, 1);
         let fold = table.family(7);
         let (rows, groups) = plan.teaching(fold);
@@ -284,14 +286,14 @@ mod tests {
             slow: vec![(0.9, true), (0.1, false)],
         };
         // Two draws of one pair: errors of 0.01 and 0.03; of three pairs none was left to be scored.
-        let found =
+        let result =
             scored(&[one(0.6)], &[(0.5, true)], vec![of(1, 0.01), of(1, 0.03), Told { pairs: 3, ..Told::default() }]);
-        assert_eq!(found.iter().map(|row| (row.pairs, row.speeds)).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
+        assert_eq!(result.iter().map(|row| (row.pairs, row.speeds)).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
         let close = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-12);
-        assert!(close(Some(found[0].mae), 0.1) && found[0].before_mae.is_none() && found[0].drawn_mae.is_none());
-        assert!(close(Some(found[1].mae), 0.02), "{found:?}");
-        assert!(close(found[1].before_mae, 0.08) && close(found[1].drawn_mae, 0.04), "{found:?}");
-        assert_eq!((found[0].auc_slower_15, found[1].auc_slower_15), (None, Some(1.0)));
+        assert!(close(Some(result[0].mae), 0.1) && result[0].before_mae.is_none() && result[0].drawn_mae.is_none());
+        assert!(close(Some(result[1].mae), 0.02), "{result:?}");
+        assert!(close(result[1].before_mae, 0.08) && close(result[1].drawn_mae, 0.04), "{result:?}");
+        assert_eq!((result[0].auc_slower_15, result[1].auc_slower_15), (None, Some(1.0)));
         assert!(scored(&[], &[], Vec::new()).is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! The same pairs measured again: how far apart two measurements are. A perfect forecast would still miss one of them, by about 1 / √2 of that distance if both vary alike.
+//! Comparison of two measurements of the same pairs: how far apart they are. A perfect forecast
+//! would still miss one of them, by about 1 / √2 of that distance if both vary alike.
 //!
 //! O(pairs). Worked number: 0.80 and 0.50 the first time, 0.76 and 0.52 the second: two speeds, 0.03 apart on average.
 
@@ -33,7 +34,7 @@ fn named(table: &SharingTable) -> BTreeMap<[&str; 3], Option<Speeds>> {
     pairs.map(|pair| ([name_at(table.gpu_types(), pair.gpu), job(pair.a), job(pair.b)], pair.speeds)).collect()
 }
 
-/// What was compared on one GPU type.
+/// Measurements compared on one GPU type.
 #[derive(Debug, Default)]
 struct Compared {
     pairs: usize,
@@ -56,13 +57,14 @@ impl Compared {
     }
 }
 
-/// Compares two tables, both in order, GPU type by GPU type. What is in one alone is passed over.
+/// Compares two tables, both in order, GPU type by GPU type. Pairs in one table alone are passed
+/// over.
 pub fn again(first: &SharingTable, second: &SharingTable) -> Vec<MeasuredAgain> {
     let later = named(second);
-    let mut found: BTreeMap<&str, Compared> = BTreeMap::new();
+    let mut result: BTreeMap<&str, Compared> = BTreeMap::new();
     for ([gpu, a, b], before) in named(first) {
         let Some(after) = later.get(&[gpu, a, b]) else { continue };
-        let here = found.entry(gpu).or_default();
+        let here = result.entry(gpu).or_default();
         let Some((before, after)) = before.zip(*after) else {
             here.fitted_once += usize::from(before.is_some() != after.is_some());
             continue;
@@ -75,7 +77,7 @@ pub fn again(first: &SharingTable, second: &SharingTable) -> Vec<MeasuredAgain> 
             here.by_job.entry(job.to_owned()).or_default().push((before - after).abs());
         }
     }
-    found.into_iter().map(|(gpu, here)| here.told(gpu)).collect()
+    result.into_iter().map(|(gpu, here)| here.told(gpu)).collect()
 }
 
 #[cfg(test)]

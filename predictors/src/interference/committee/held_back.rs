@@ -1,4 +1,5 @@
-//! What priors say of groups that were left out, before and after some pairs of their job types were measured.
+//! Forecasts of priors for groups that were left out, before and after some pairs of their job
+//! types were measured.
 //!
 //! A group (a family) is left out of what teaches, and its speeds are forecast. Where that leaves job types of which no pair was measured on a GPU type, their pairs are then measured: of
 //! each, in an order drawn from a seed, the first 1, 3 and 5 ([`COUNTS`]). The models learn both speeds of each, and forecast what is left. So errors and spreads after some pairs are known from
@@ -29,7 +30,7 @@ const STREAM: u64 = 1 << 40;
 /// A pair: GPU type, and both job types in order.
 type PairAt = (usize, usize, usize);
 
-/// The pair that a speed is of.
+/// Pair of a speed.
 fn pair_of(row: &Directed) -> PairAt {
     (row.gpu, row.own.min(row.beside), row.own.max(row.beside))
 }
@@ -66,14 +67,14 @@ pub(super) struct Asked {
     pub(super) level: usize,
 }
 
-/// One group left out: who teaches, then what is asked and learned in turn.
+/// A group left out: the rows that teach, then the rows asked and learned in turn.
 struct Left {
     teaches: Vec<Directed>,
     wanted: Vec<usize>,
     stages: Vec<Stage>,
 }
 
-/// What is learned, and then asked.
+/// Rows learned, and the rows asked after them.
 struct Stage {
     learned: Vec<Directed>,
     asked: Vec<Asked>,
@@ -117,7 +118,7 @@ impl Left {
         Self { teaches, wanted, stages }
     }
 
-    /// What a model fitted with a prior says of all that is asked; `None` where the fit failed.
+    /// Forecasts of a model fitted with a prior for all that is asked; `None` where the fit failed.
     fn said(&self, alone: &Alone, lesson: &Lesson<'_>, prior: &Prior) -> Option<Vec<EffectForecast>> {
         let mut fitted = lesson.fit(prior)?;
         let mut said = Vec::new();
@@ -166,12 +167,12 @@ impl Trial {
         Self { left, asked }
     }
 
-    /// How many groups there are.
+    /// Number of groups left out.
     pub(super) fn groups(&self) -> usize {
         self.left.len()
     }
 
-    /// What every prior says of all that is asked; `None` where a fit failed.
+    /// Forecasts of every prior for all that is asked; `None` where a fit failed.
     pub(super) fn said(
         &self,
         table: &SharingTable,
@@ -179,7 +180,7 @@ impl Trial {
         priors: &[Prior],
     ) -> Vec<Option<Vec<EffectForecast>>> {
         let lessons: Vec<Lesson<'_>> =
-            self.left.iter().map(|left| Lesson::of(table, alone, &left.teaches, &left.wanted)).collect();
+            self.left.iter().map(|left| Lesson::new(table, alone, &left.teaches, &left.wanted)).collect();
         let one = |prior: &Prior| {
             let mut said = Vec::with_capacity(self.asked.len());
             for (left, lesson) in self.left.iter().zip(&lessons) {
@@ -191,19 +192,20 @@ impl Trial {
     }
 }
 
-/// What every prior said, beside what came.
+/// Forecasts of every prior, and the observed speeds.
 pub(super) struct HeldBack<'a> {
     trial: &'a Trial,
     said: &'a [Option<Vec<EffectForecast>>],
     fastest: f64,
-    /// The first so many priors may forecast where no pair was measured, all of them where some were.
+    /// Number of priors, from the first, that may forecast where no pair was measured; all may
+    /// where some were.
     plain: usize,
     /// Priors that are chosen.
     most: usize,
 }
 
 impl<'a> HeldBack<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         trial: &'a Trial,
         said: &'a [Option<Vec<EffectForecast>>],
         fastest: f64,
@@ -246,11 +248,12 @@ impl<'a> HeldBack<'a> {
         sums.map(|(sum, count)| (count > 0).then(|| sum / f64::from(count)))
     }
 
-    fn miss(&self, asked: &Asked, told: f64) -> f64 {
-        (asked.row.speed - told.clamp(SLOWEST, self.fastest)).abs()
+    fn miss(&self, request: &Asked, told: f64) -> f64 {
+        (request.row.speed - told.clamp(SLOWEST, self.fastest)).abs()
     }
 
-    /// How far intervals reach, and the mean absolute error before any pair of a group was measured. Each group is forecast by the priors that are best on the others.
+    /// Reach of intervals, and the mean absolute error before any pair of a group was measured.
+    /// Each group is forecast by the priors that are best on the others.
     pub(super) fn calibrated(&self) -> (Reaches, Option<f64>) {
         let mut errors = Vec::new();
         let mut levels: [Misses; COUNTS.len()] = Default::default();
@@ -271,7 +274,7 @@ impl<'a> HeldBack<'a> {
             }
             levels.iter_mut().zip(here).for_each(|(level, here)| level.add(here));
         }
-        (Reaches::of(levels.map(|level| level.reach())), sum::mean(&errors))
+        (Reaches::new(levels.map(|level| level.reach())), sum::mean(&errors))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Which models forecast, and how many spreads their intervals reach, by the pairs that were measured of both job types.
+//! Choice of models, and reach of their intervals in spreads, by the number of measured pairs of
+//! both job types.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,30 +13,31 @@ pub(super) fn level(count: usize) -> usize {
     COUNTS.iter().rposition(|at| *at <= count).unwrap_or_default()
 }
 
-/// How many spreads 80 and 90 % intervals reach.
+/// Reach of 80 and 90 % intervals, in spreads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(in crate::interference) struct Reaches {
-    /// At each of [`COUNTS`].
+    /// Reach at each of [`COUNTS`].
     by_level: [(f64, f64); COUNTS.len()],
 }
 
 impl Reaches {
-    /// The same at every count.
+    /// One reach at every count.
     pub(super) fn even(reach: (f64, f64)) -> Self {
         Self { by_level: [reach; COUNTS.len()] }
     }
 
-    /// From the reaches that were found. A count at which nothing was found has that of the next lower one, or else of the next higher one.
-    pub(super) fn of(found: [Option<(f64, f64)>; COUNTS.len()]) -> Self {
-        let mut last = found.iter().flatten().next().copied().unwrap_or(UNTESTED);
-        let by_level = found.map(|one| {
+    /// Fills in the reaches that were found. A count at which nothing was found has that of the
+    /// next lower one, or else of the next higher one.
+    pub(super) fn new(result: [Option<(f64, f64)>; COUNTS.len()]) -> Self {
+        let mut last = result.iter().flatten().next().copied().unwrap_or(UNTESTED);
+        let by_level = result.map(|one| {
             last = one.unwrap_or(last);
             last
         });
         Self { by_level }
     }
 
-    /// At a count of measured pairs: on the line between the two that were tried around it.
+    /// Reach at a count of measured pairs: interpolated between the two that were tried around it.
     pub(super) fn at(&self, count: usize) -> (f64, f64) {
         let (low, next) = (level(count), level(count) + 1);
         let of = |at: usize| self.by_level.get(at).copied();
@@ -56,9 +58,9 @@ impl Reaches {
 /// Models that forecast, by their places.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::interference) struct Chosen {
-    /// Where of one of two job types no pair was measured on the GPU type.
+    /// Models where, for at least one of the two job types, no pair was measured on the GPU type.
     pub(super) new: Vec<usize>,
-    /// Where of both some were.
+    /// Models where some pair of each job type was measured.
     pub(super) measured: Vec<usize>,
 }
 
@@ -68,7 +70,7 @@ impl Chosen {
         Self { new: (0..count).collect(), measured: (0..count).collect() }
     }
 
-    /// Those that forecast where so many pairs were measured.
+    /// Models that forecast where so many pairs were measured.
     pub(super) fn at(&self, count: usize) -> &[usize] {
         if count == 0 { &self.new } else { &self.measured }
     }
@@ -77,7 +79,7 @@ impl Chosen {
         self.new.iter().chain(&self.measured).copied()
     }
 
-    /// The same by places in a list; what is not in it is left out.
+    /// Models by their places in a list; those not in it are left out.
     pub(super) fn among(&self, list: &[usize]) -> Self {
         let places =
             |of: &[usize]| of.iter().filter_map(|at| list.iter().position(|one| one == at)).collect::<Vec<usize>>();

@@ -1,4 +1,5 @@
-//! Which pairs to measure of job types of which none was measured: those that leave the least unknown.
+//! Choice of the pairs to measure for job types without any measured pair: those that leave the
+//! least unknown.
 //!
 //! How much a measured pair tells of the others does not depend on what is measured, as all is Gaussian. With rows r₁ and r₂ of a pair (either job beside the other), their variances v with noise and covariance c₁₂, and the
 //! covariances c of a forecast with both, the forecast's variance falls by
@@ -24,7 +25,8 @@ impl Posterior {
         places(one).flat_map(|i| places(other).map(move |j| (i, j))).map(|(i, j)| self.covariance.get(i, j)).sum()
     }
 
-    /// By how much measuring a pair lowers the variances of all forecasts of some jobs beside each partner, and of each partner beside them, each forecast once; 0 on a GPU type that it
+    /// Decrease of the variances of all forecasts of some jobs beside each partner, and of each
+    /// partner beside them, by measuring a pair; each forecast counts once; 0 on a GPU type that it
     /// does not know.
     pub(in crate::interference) fn falls(
         &self,
@@ -73,17 +75,17 @@ mod tests {
     #[test]
     fn a_pair_lowers_what_is_unknown_by_as_much_as_was_said_whatever_comes_of_it() {
         let (table, rows) = world();
-        let alone = Alone::of(&table);
+        let alone = Alone::new(&table);
         let known: Vec<Directed> = rows.iter().copied().filter(|row| row.own < 6 && row.beside < 6).collect();
-        let some = Lesson::of(&table, &alone, &known, &[]).fit(&Prior::draw(1, 2)).unwrap();
+        let some = Lesson::new(&table, &alone, &known, &[]).fit(&Prior::draw(1, 2)).unwrap();
         let (jobs, partners): (Vec<usize>, Vec<usize>) = (vec![6, 7], (0..8).collect());
         // All forecasts of the new jobs and of their partners beside them: 2 × 8 of the new ones, and 6 × 2 of those that are known.
         let all = |of: &Posterior| -> f64 {
             let is_new = |job: usize| jobs.contains(&job);
             let pairs = (0..8usize).flat_map(|own| (0..8usize).map(move |beside| (own, beside)));
-            let asked: Vec<(usize, usize)> = pairs.filter(|(own, beside)| is_new(*own) || is_new(*beside)).collect();
-            assert_eq!(asked.len(), 28);
-            asked.iter().map(|(own, beside)| of.forecast(&alone, 0, *own, *beside).unwrap().variance).sum()
+            let request: Vec<(usize, usize)> = pairs.filter(|(own, beside)| is_new(*own) || is_new(*beside)).collect();
+            assert_eq!(request.len(), 28);
+            request.iter().map(|(own, beside)| of.forecast(&alone, 0, *own, *beside).unwrap().variance).sum()
         };
         for pair in [(6, 0), (7, 5), (6, 7), (7, 7)] {
             let said = some.falls(0, pair, &jobs, &partners);

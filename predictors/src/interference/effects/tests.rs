@@ -27,15 +27,15 @@ pub(super) fn world() -> (SharingTable, Vec<Directed>) {
 #[test]
 fn what_was_measured_is_told_and_a_new_family_leans_on_its_traits() {
     let (table, rows) = world();
-    let alone = Alone::of(&table);
+    let alone = Alone::new(&table);
     let prior = Prior::draw(1, 0);
-    let all = Lesson::of(&table, &alone, &rows, &[]).fit(&prior).unwrap();
+    let all = Lesson::new(&table, &alone, &rows, &[]).fit(&prior).unwrap();
     for row in &rows {
         let told = all.forecast(&alone, row.gpu, row.own, row.beside).unwrap();
         assert!((told.effects - row.speed).abs() < 0.02, "{row:?}: {told:?}");
     }
     let known: Vec<Directed> = rows.iter().copied().filter(|row| row.own < 6 && row.beside < 6).collect();
-    let mut some = Lesson::of(&table, &alone, &known, &[]).fit(&prior).unwrap();
+    let mut some = Lesson::new(&table, &alone, &known, &[]).fit(&prior).unwrap();
     let before = some.forecast(&alone, 0, 7, 0).unwrap();
     assert!(before.variance > all.forecast(&alone, 0, 7, 0).unwrap().variance);
     // One measured pair of the new family says most of what there is to say.
@@ -60,10 +60,10 @@ fn a_family_without_loads_is_not_held_to_the_mean_of_loaded_ones() {
     let known = (0..6).flat_map(|own| (0..6).map(move |beside| (own, beside)));
     let rows: Vec<Directed> =
         known.map(|(own, beside)| Directed { gpu, own, beside, speed: speed(own, beside) }).collect();
-    let alone = Alone::of(&table);
+    let alone = Alone::new(&table);
     let mut misses = Vec::new();
     for number in 0..8 {
-        let fitted = Lesson::of(&table, &alone, &rows, &[]).fit(&Prior::draw(1, number)).unwrap();
+        let fitted = Lesson::new(&table, &alone, &rows, &[]).fit(&Prior::draw(1, number)).unwrap();
         for beside in 0..6 {
             let told = fitted.forecast(&alone, gpu, 6, beside).unwrap();
             misses.push((told.effects - told.lost - speed(6, beside)).abs());
@@ -76,12 +76,12 @@ fn a_family_without_loads_is_not_held_to_the_mean_of_loaded_ones() {
 #[test]
 fn learning_pair_by_pair_is_fitting_them_all() {
     let (table, rows) = world();
-    let alone = Alone::of(&table);
+    let alone = Alone::new(&table);
     let prior = Prior::draw(1, 3);
     // The same level, so that nothing but the rows differs.
     let (first, later) = rows.split_at(40);
-    let mut step = Lesson::of(&table, &alone, first, &[]);
-    let mut whole = Lesson::of(&table, &alone, &rows, &[]);
+    let mut step = Lesson::new(&table, &alone, first, &[]);
+    let mut whole = Lesson::new(&table, &alone, &rows, &[]);
     whole.levels = step.levels.clone();
     whole.traits = step.traits.clone();
     whole.scales = step.scales.clone();

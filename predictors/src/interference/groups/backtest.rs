@@ -31,17 +31,17 @@ use crate::error::Result;
 use crate::score::{Pinball, brier};
 use tracecast_analytics::watch::{self, Watch};
 
-/// What was known of the couples of a group.
+/// Couples of a group that were known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CouplesKnown {
-    /// All of them were measured.
+    /// All couples were measured.
     Measured,
-    /// None with the family of the job that is scored.
+    /// No couple with the family of the scored job was known.
     FamilyLeftOut,
 }
 
-/// How one way of composing did.
+/// Score of one way of composing.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GroupScore {
     /// Name of the way.
@@ -69,11 +69,11 @@ pub struct GroupScore {
 pub struct GroupTest {
     /// GPU type.
     pub gpu_type: String,
-    /// What was known of couples.
+    /// Couples that were known.
     pub couples: CouplesKnown,
     /// Groups that are scored.
     pub groups: usize,
-    /// Those of them that did not fit, which have no speeds.
+    /// Scored groups that did not fit, which have no speeds.
     pub did_not_fit: usize,
     /// Groups that are not scored, as some couple of theirs was not measured, or a family of theirs cannot be left out.
     pub not_scored: usize,
@@ -90,14 +90,14 @@ pub struct GroupTest {
 /// The predictor's name among the ways.
 pub const COMPOSED: &str = "couples_add";
 
-/// What is said of one group: the ways in their order, each with a speed for each job.
+/// Forecasts for one group: the ways in their order, each with a speed for each job.
 struct Said {
     told: GroupForecast,
     others: Vec<(&'static str, Vec<f64>)>,
     basis: Basis,
 }
 
-/// What a predictor and the rules beside it say of a group.
+/// Forecasts of a predictor, and of the rules beside it, for a group.
 fn said(predictor: &SharingPredictor, table: &SharingTable, group: &MeasuredGroup) -> Said {
     let gpu_type = name_at(table.gpu_types(), group.gpu);
     let jobs: Vec<SharingJob> = group.jobs.iter().map(|job| SharingJob::new(name_at(table.jobs(), *job))).collect();
@@ -129,10 +129,10 @@ fn said(predictor: &SharingPredictor, table: &SharingTable, group: &MeasuredGrou
     Said { told, others, basis }
 }
 
-/// What all ways said, and what came.
+/// Forecasts of all ways, and the observed speeds.
 #[derive(Default)]
 struct Scored {
-    /// By the place of the way: its name, and each speed with the number of jobs in its group.
+    /// Ways in their order: the name, and each speed with the number of jobs in its group.
     ways: Vec<(&'static str, Vec<(usize, SpeedAndTruth)>)>,
     reached: Vec<bool>,
     memory: Vec<(f64, bool)>,
@@ -160,10 +160,10 @@ impl Scored {
                 self.ways.push((name, Vec::new()));
                 self.ways.len() - 1
             });
-            let Some((_, found)) = self.ways.get_mut(at) else { continue };
+            let Some((_, result)) = self.ways.get_mut(at) else { continue };
             for ((job, truth), (mean, quantiles)) in group.jobs.iter().zip(truths).zip(forecasts) {
                 if counts(*job) {
-                    found.push((group.jobs.len(), SpeedAndTruth { truth: *truth, mean, quantiles }));
+                    result.push((group.jobs.len(), SpeedAndTruth { truth: *truth, mean, quantiles }));
                 }
             }
         }
@@ -174,8 +174,8 @@ impl Scored {
         let reached = self.reached.iter().filter(|all| **all).count();
         let chances: Vec<f64> = self.memory.iter().map(|(chance, _)| *chance).collect();
         // The rule of utilisation is shown only where it says something of all.
-        let most = self.ways.iter().map(|(_, found)| found.len()).max().unwrap_or_default();
-        let ways = self.ways.iter().filter(|(_, found)| found.len() == most);
+        let most = self.ways.iter().map(|(_, result)| result.len()).max().unwrap_or_default();
+        let ways = self.ways.iter().filter(|(_, result)| result.len() == most);
         GroupTest {
             gpu_type: gpu_type.to_owned(),
             couples,
@@ -185,16 +185,16 @@ impl Scored {
             all_reach_low: sum::share(reached as f64, self.reached.len() as f64),
             oom_forecast: sum::mean(&chances),
             oom_brier: brier(&self.memory),
-            ways: ways.filter_map(|(name, found)| score(name, found)).collect(),
+            ways: ways.filter_map(|(name, result)| score(name, result)).collect(),
         }
     }
 }
 
-fn score(name: &str, found: &[(usize, SpeedAndTruth)]) -> Option<GroupScore> {
-    let all: Vec<SpeedAndTruth> = found.iter().map(|(_, one)| *one).collect();
+fn score(name: &str, result: &[(usize, SpeedAndTruth)]) -> Option<GroupScore> {
+    let all: Vec<SpeedAndTruth> = result.iter().map(|(_, one)| *one).collect();
     let told = speeds(&all)?;
     let mut missed: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for (jobs, one) in found {
+    for (jobs, one) in result {
         missed.entry(*jobs).or_default().push((one.mean - one.truth).abs());
     }
     let over: Vec<f64> = all.iter().map(|one| one.mean - one.truth).collect();
@@ -225,10 +225,10 @@ pub fn backtest(
         return Ok(Vec::new());
     }
     let families = distinct(table.pairs().iter().flat_map(|pair| [table.family(pair.a), table.family(pair.b)]));
-    let asked = distinct(groups.iter().flat_map(|group| group.jobs.iter().map(|job| table.family(*job))));
+    let request = distinct(groups.iter().flat_map(|group| group.jobs.iter().map(|job| table.family(*job))));
     // With fewer than three, what is left teaches nothing of others.
     let left_out: Vec<usize> =
-        asked.into_iter().filter(|family| families.len() >= 3 && families.contains(family)).collect();
+        request.into_iter().filter(|family| families.len() >= 3 && families.contains(family)).collect();
     watch.more(1 + left_out.len());
     let whole = watch::part(watch, || SharingPredictor::train(table, seed))?;
     let train = |family: &usize| {

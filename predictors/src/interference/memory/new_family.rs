@@ -25,7 +25,7 @@ const OF_SHIFT: f64 = 0.5;
 /// Fewest families to leave out.
 const FEWEST: usize = 3;
 
-/// How far log odds may be off.
+/// Uncertainty of log odds.
 #[derive(Debug, Clone)]
 pub(super) struct Doubt {
     /// Family of each job type.
@@ -36,7 +36,7 @@ pub(super) struct Doubt {
     pub(super) taught: Vec<usize>,
     /// Covariance of the constant, the slope of batch, the parts of families, and those of job types.
     pub(super) covariance: Square,
-    /// How many families there are.
+    /// Number of families.
     pub(super) of_families: usize,
 }
 
@@ -61,7 +61,7 @@ impl Doubt {
     }
 }
 
-/// What was said of a pair while one of its families was left out, and what came.
+/// Forecast of a pair while one of its families was left out, and the outcome.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LeftOut {
     /// The family that was left out and is forecast.
@@ -70,7 +70,7 @@ pub(super) struct LeftOut {
     pub(super) beside: Option<usize>,
     /// Log odds.
     pub(super) plain: f64,
-    /// The same, widened.
+    /// Widened log odds.
     pub(super) widened: f64,
     /// Whether it did not fit.
     pub(super) came: bool,
@@ -145,7 +145,7 @@ mod tests {
         missed.into_iter().enumerate().flat_map(of).collect()
     }
 
-    /// Those with no other left out beside.
+    /// Forecasts with no other family left out.
     fn alone(said: Vec<LeftOut>) -> Vec<LeftOut> {
         said.into_iter().filter(|one| one.beside.is_none()).collect()
     }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(shift(&two.collect::<Vec<_>>()), None);
     }
 
-    /// Found by a reader: forecasts of pairs of two families were in what each of the two was tested with.
+    /// Regression test: each of two families was tested with forecasts that had seen pairs of it.
     #[test]
     fn a_family_is_tested_with_what_saw_no_pair_of_it() {
         // As above 10 % do not fit, but what saw no pair of a family says that none does: with that shift it is forecast no better.

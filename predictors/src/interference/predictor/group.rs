@@ -23,7 +23,7 @@ use super::{Basis, SharingJob, SharingPredictor};
 /// Most jobs on one GPU that are forecast together.
 pub const MOST_TOGETHER: usize = 16;
 
-/// What is forecast of several jobs on one GPU, in the order in which they were named.
+/// Forecast of several jobs on one GPU, in the order in which they were named.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupForecast {
     /// Speed of each.
@@ -32,7 +32,8 @@ pub struct GroupForecast {
     pub low: Vec<f64>,
     /// The chance that they do not fit into the GPU's memory together.
     pub out_of_memory: f64,
-    /// Whether the memory that each takes is known: else the chance is hardly more than that of the worst couple, and may be too low.
+    /// Whether the memory of each is known: else the chance is hardly more than that of the worst
+    /// couple, and may be too low.
     pub is_memory_known: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The answer of `predict interference`, as JSON (`predict-interference/1`), as CSV and as a report.
+//! The answer of `model predict interference`, as JSON (`model-predict-interference/1`), as CSV and
+//! as a report.
 //!
 //! Worked example: two couples, one of which may share, are "**1** of 2 couples may share within the limits".
 
@@ -12,26 +13,28 @@ use super::{BrokenLimit, GroupAnswer, PairAnswer, SharingLimits, SpeedAnswer, in
 use crate::error::{Error, Result};
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "predict-interference/1";
+pub const SCHEMA: &str = "model-predict-interference/1";
 
 /// Answers and what they rest on, as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SharingAnswer {
     /// Version of this form.
     pub schema: String,
-    /// What the predictor was trained on.
+    /// Record that the predictor was trained on.
     pub trained: SharingTrained,
-    /// What sharing must keep.
+    /// Limits that sharing must keep.
     pub limits: SharingLimits,
     /// The answers, in order of rank where candidates were asked about, else as asked.
     pub pairs: Vec<PairAnswer>,
-    /// What to measure of a job first, and what is known then, in the order of `pairs`; empty where all its pairs are measured, null where that was not asked.
+    /// Pairs of a job to measure first, and what is known then, in the order of `pairs`; empty
+    /// where all its pairs are measured, null where that was not asked.
     pub to_measure: Option<Vec<ToMeasure>>,
     /// All jobs together on one GPU, where that was asked.
     pub group: Option<GroupAnswer>,
     /// Each job on MIG slices, where that was asked.
     pub slices: Option<Vec<SliceSpeed>>,
-    /// What must be known of GPU types on which nothing was measured, a sentence each; empty where all were.
+    /// Warnings about GPU types on which nothing was measured, a sentence each; empty where all
+    /// were.
     pub warnings: Vec<String>,
 }
 
@@ -85,10 +88,11 @@ impl SharingAnswer {
         }
     }
 
-    /// What to measure of a job first, with the forecasts of these pairs. Where all its pairs are measured, a sentence in `notes` says so.
+    /// Pairs of a job to measure first, with their forecasts. Where all its pairs are measured, a
+    /// sentence in `notes` says so.
     ///
     /// # Errors
-    /// As [`SharingPredictor::to_measure`].
+    /// Errors of [`SharingPredictor::to_measure`].
     pub fn to_measure(
         predictor: &SharingPredictor,
         limits: SharingLimits,
@@ -106,7 +110,8 @@ impl SharingAnswer {
         Ok(Self { to_measure: Some(to_measure), ..Self::new(predictor, limits, pairs) })
     }
 
-    /// As CSV, a row for each couple; or each job of a group; or each job on each slice.
+    /// Returns the answer as CSV, a row for each couple; or each job of a group; or each job on
+    /// each slice.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -160,7 +165,7 @@ impl SharingAnswer {
         written(&head, self.pairs.iter().map(row))
     }
 
-    /// Where one job was asked about beside several, best first: what to do with it.
+    /// Recommendation where one job was asked about beside several, best first.
     fn best(&self) -> Option<String> {
         let first = self.pairs.first()?;
         let one_job = self.pairs.iter().all(|of| (&of.gpu_type, &of.job_a) == (&first.gpu_type, &first.job_a));
@@ -179,7 +184,7 @@ impl SharingAnswer {
         })
     }
 
-    /// As a report.
+    /// Returns the answer as a report.
     pub fn report(&self, notes: Vec<String>) -> Report {
         let mut report = Report::new(
             "Who can share a GPU with whom?",
@@ -292,7 +297,7 @@ fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<Vec
     out.into_inner().map_err(|error| failed(error.to_string()))
 }
 
-/// What a value is called in JSON; nothing for null.
+/// Word for a value in JSON; empty for null.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).unwrap_or_default().as_str().unwrap_or_default().to_owned()
 }
@@ -370,7 +375,7 @@ fn group_section(of: &GroupAnswer) -> Section {
             "**Progress**: expected speeds of all together, where one job alone makes 1; what does not fit makes 1.",
         );
     if of.composed_from_pairs {
-        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two teaches. It was held against groups of three and four jobs (`backtest interference --groups`); of more than four jobs nothing was measured: try these on one GPU first.");
+        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two teaches. It was tested on groups of three and four jobs (`model backtest interference --groups`); of more than four jobs nothing was measured: try these on one GPU first.");
         if !of.memory_known {
             section = section.with_definition("The memory of some of these jobs is not known. So the chance that they do not fit is hardly more than that of the worst couple, and may be too low: give `memory_mb` in the profiles.");
         }

@@ -1,4 +1,4 @@
-//! Which limits jobs on one GPU do not keep, and which of them break each.
+//! Limits that jobs on one GPU break, and the jobs that break each.
 //!
 //! Whether all fit, and what progress they make, is of all of them together; how slow one of them is, is of that one. O(jobs). Worked example: speeds of 0.95 and 0.50 at the 0.05 quantile are slowdowns of 1.05 and 2: under an SLO of 1.5
 //! the second job alone breaks it.
@@ -10,26 +10,30 @@ use super::super::committee::SLOWEST;
 use super::super::predictor::Basis;
 use super::{Refused, SharingLimits};
 
-/// A limit that is not kept.
+/// Limit that is not kept.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BrokenLimit {
     /// Which.
     pub limit: Refused,
     /// Job types that break it; empty where it is of all of them together.
     pub jobs: Vec<String>,
-    /// What is forecast: how many times as slow, the chance not to fit, or the progress; null where nothing bounds it, or too little is known to forecast it.
+    /// Forecast: the slowdown as a factor, the chance not to fit, or the progress; null where
+    /// nothing bounds it, or too little is known to forecast it.
     pub forecast: Option<f64>,
-    /// What was asked.
+    /// Limit that was asked for.
     pub bound: f64,
 }
 
-/// How many times as slow a job is that exceeds this speed with some chance; `None` where that is as slow as anything that is forecast.
+/// Slowdown, as a factor, of a job that exceeds this speed with some chance; `None` where the speed
+/// is the slowest that is forecast.
 pub(super) fn bound(low: f64) -> Option<f64> {
     (low > SLOWEST).then(|| 1.0 / low)
 }
 
 impl BrokenLimit {
-    /// All that some jobs break, by the progress and the chance not to fit that are forecast of them together, and by the speed that each exceeds; the worst limit first. What rests on nothing is no forecast.
+    /// All that some jobs break, by the progress and the chance not to fit that are forecast of
+    /// them together, and by the speed that each exceeds; the worst limit first. A forecast that
+    /// rests on nothing does not count.
     pub(super) fn all(
         limits: &SharingLimits,
         basis: Basis,
@@ -43,25 +47,25 @@ impl BrokenLimit {
             forecast: told(forecast),
             bound,
         };
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         if out_of_memory > limits.most_out_of_memory {
-            found.push(together(Refused::OutOfMemory, out_of_memory, limits.most_out_of_memory));
+            result.push(together(Refused::OutOfMemory, out_of_memory, limits.most_out_of_memory));
         }
         for (job, low) in lows {
             let forecast = bound(*low);
             let one = Self { limit: Refused::Slowdown, jobs: vec![(*job).to_owned()], forecast, bound: limits.slo };
             // A job beside its like is told once.
-            if forecast.is_none_or(|slowdown| slowdown > limits.slo) && !found.contains(&one) {
-                found.push(one);
+            if forecast.is_none_or(|slowdown| slowdown > limits.slo) && !result.contains(&one) {
+                result.push(one);
             }
         }
         if progress <= limits.least_progress {
-            found.push(together(Refused::Progress, progress, limits.least_progress));
+            result.push(together(Refused::Progress, progress, limits.least_progress));
         }
-        found
+        result
     }
 
-    /// In words.
+    /// Broken limit in words.
     fn in_words(&self) -> String {
         let number = |value: f64| format::float(value, 2);
         let bound = number(self.bound);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::predictor::{Basis, GroupForecast, SharingJob, SharingPredictor};
 use super::{BrokenLimit, Refused, SharingLimits, SpeedAnswer, merit_of};
 
-/// One of several jobs on a GPU.
+/// A job among several on a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GroupMember {
     /// Job type.
@@ -23,7 +23,8 @@ pub struct GroupMember {
 pub struct GroupAnswer {
     /// GPU type.
     pub gpu_type: String,
-    /// Whether any pair was measured on it; else the answer is carried over from other GPU types, or a guess.
+    /// Whether any pair was measured on the GPU type; else the answer is carried over from others,
+    /// or a guess.
     pub gpu_type_measured: bool,
     /// Identifier of those that run there already, where it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,23 +33,26 @@ pub struct GroupAnswer {
     pub jobs: Vec<GroupMember>,
     /// Chance that they do not fit together.
     pub out_of_memory: f64,
-    /// Whether the memory that each takes is known; else that chance is hardly more than that of the worst couple, and may be too low.
+    /// Whether the memory of each is known; else that chance is hardly more than that of the worst
+    /// couple, and may be too low.
     pub memory_known: bool,
     /// Expected progress of all, where one alone makes 1.
     pub expected_progress: f64,
     /// Expected progress of those that run there already, without the new one; null where none is new.
     pub progress_before: Option<f64>,
-    /// How many times as slow the slowest of them is, at the 0.9 quantile; null where too little is known to bound it.
+    /// Slowdown of the slowest of them, as a factor, at the 0.9 quantile; null where too little is
+    /// known to bound it.
     pub slowdown90: Option<f64>,
     /// Whether to share, within the limits.
     pub share: bool,
     /// Why not: the worst of `broken`.
     pub refused: Option<Refused>,
-    /// Every limit that is not kept, and by which of the jobs.
+    /// Limits that are not kept, and by which of the jobs.
     pub broken: Vec<BrokenLimit>,
     /// The least of what its couples rest on.
     pub basis: Basis,
-    /// Whether it is composed from forecasts of couples: no group of more than two teaches, and `backtest interference --groups` says how well composing does on measured ones.
+    /// Whether the answer is composed from forecasts of couples: no group of more than two teaches,
+    /// and `model backtest interference --groups` says how well composing does on measured ones.
     pub composed_from_pairs: bool,
 }
 

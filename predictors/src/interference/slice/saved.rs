@@ -18,13 +18,13 @@ const USABLE: f64 = 0.95;
 /// The slowest speed that is forecast.
 const SLOWEST: f64 = 0.01;
 
-/// What a speed on a slice rests on.
+/// Basis of a speed on a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SliceBasis {
     /// Nothing is known of the job.
     Nothing,
-    /// What was seen of it.
+    /// Observed quantities of the job.
     Seen,
     /// Profiles of others of its family.
     Family,
@@ -35,7 +35,7 @@ pub enum SliceBasis {
 }
 
 impl SliceBasis {
-    /// In words.
+    /// Basis in words.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -47,7 +47,7 @@ impl SliceBasis {
     }
 }
 
-/// How fast a job runs on a slice, as a share of its speed on the whole GPU.
+/// Speed of a job on a slice, as a share of its speed on the whole GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SliceSpeed {
     /// GPU type that was cut into slices.
@@ -60,9 +60,10 @@ pub struct SliceSpeed {
     pub speed: f64,
     /// Speed that is reached with a chance of 90 %; the measured one where it was measured.
     pub p10: f64,
-    /// Whether the job was measured there, or the memory of the slice holds what it takes on the whole GPU; null where that is not known.
+    /// Whether the job was measured there, or the memory of the slice holds its memory on the whole
+    /// GPU; null where that is not known.
     pub memory_suffices: Option<bool>,
-    /// What it rests on.
+    /// Basis of the speed.
     pub basis: SliceBasis,
 }
 
@@ -81,7 +82,7 @@ struct KnownJob {
 pub struct SlicePredictor {
     gpu_type: String,
     model: SliceModel,
-    /// What nine of ten speeds of unknown families fall short of the forecast by at most.
+    /// Shortfall from the forecast that nine of ten speeds of unknown families do not exceed.
     short: f64,
     jobs: Vec<KnownJob>,
 }
@@ -93,7 +94,7 @@ impl SlicePredictor {
     /// If fewer than two families teach.
     pub fn train(slices: &SliceTable) -> Result<Self> {
         let all = |_: usize| true;
-        let short = Missed::of(slices, &all)?.quantile(|miss| miss).max(0.0);
+        let short = Missed::new(slices, &all)?.quantile(|miss| miss).max(0.0);
         let model = SliceModel::train(slices, all).ok_or_else(untaught)?;
         let of = |(job, name): (usize, &String)| KnownJob {
             name: name.clone(),
@@ -115,7 +116,7 @@ impl SlicePredictor {
         &self.gpu_type
     }
 
-    /// How many speeds were measured.
+    /// Number of measured speeds.
     pub fn speeds(&self) -> usize {
         self.jobs.iter().map(|job| job.measured.len()).sum()
     }
@@ -155,7 +156,7 @@ impl SlicePredictor {
 
     /// The speed of a job on a slice such as `3g.20gb`, by its job type, its family where the name does not tell that, and what was seen of it; `None` if that is no slice.
     pub fn speed(&self, job: &str, family: Option<&str>, seen: &JobProfile, slice: &str) -> Option<SliceSpeed> {
-        let of = Slice::of(slice)?;
+        let of = Slice::new(slice)?;
         let known = self.jobs.iter().find(|known| known.name == job);
         let (usual, basis, memory_mb) = self.base(family.unwrap_or_else(|| family_of_name(job)), known);
         let seen = |quantity: Quantity| seen.get(quantity);
@@ -191,7 +192,7 @@ impl SlicePredictor {
         Some(told(within(forecast).max(SLOWEST), within((low - self.short).max(0.0)), basis))
     }
 
-    /// What is known of a job beside what was seen of it: loads, what these rest on, and memory.
+    /// Known quantities of a job, apart from observed ones: loads, their basis, and memory.
     fn base(&self, family: &str, known: Option<&KnownJob>) -> ([Option<f64>; 3], SliceBasis, Option<f64>) {
         let anything = |loads: &[Option<f64>; 3]| loads.iter().any(Option::is_some);
         if let Some(known) = known.filter(|known| anything(&known.loads)) {

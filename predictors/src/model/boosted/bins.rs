@@ -29,7 +29,7 @@ pub(super) struct Binned {
 
 impl Binned {
     /// Cuts a table into at most so many bins a column.
-    pub(super) fn of(table: &Matrix, most: usize) -> Self {
+    pub(super) fn new(table: &Matrix, most: usize) -> Self {
         let (rows, columns): (Vec<u32>, Vec<u32>) =
             ((0..table.rows() as u32).collect(), (0..table.columns() as u32).collect());
         Self::of_part(table, &rows, &columns, most)
@@ -57,14 +57,14 @@ impl Binned {
         Self { cuts, bins, rows: rows.len() }
     }
 
-    /// Those of the rows that are named, in the same bins.
+    /// The rows `rows`, in the same bins.
     pub(super) fn only(&self, rows: &[u32]) -> Self {
         let mut bins = Vec::new();
         copy_rows(&self.bins, self.cuts.len(), rows, &mut bins);
         Self { cuts: self.cuts.clone(), bins, rows: rows.len() }
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
@@ -74,7 +74,7 @@ impl Binned {
         &self.bins
     }
 
-    /// What lies from a row on: its bins, and behind them what no column of it names.
+    /// Bins of a row, padded with the bytes behind them, which no column names.
     pub(super) fn padded_row(&self, row: usize) -> Option<&[u8; PAD]> {
         self.bins.get(row * self.cuts.len()..)?.first_chunk()
     }
@@ -86,7 +86,8 @@ impl Binned {
     }
 }
 
-/// Copies the rows that are named, of a table `wide` bytes wide, in their order. What is copied beyond a row is overwritten by the next one.
+/// Copies the rows that are named, of a table `wide` bytes wide, in their order. Bytes copied
+/// beyond a row are overwritten by the next one.
 pub(super) fn copy_rows(table: &[u8], wide: usize, rows: &[u32], into: &mut Vec<u8>) {
     let end = rows.len() * wide;
     into.resize(end + PAD, 0);
@@ -103,7 +104,7 @@ pub(super) fn copy_rows(table: &[u8], wide: usize, rows: &[u32], into: &mut Vec<
     into.get_mut(end..).into_iter().for_each(|behind| behind.fill(0));
 }
 
-/// The bin of what is unknown: behind all others.
+/// Bin of unknown values: behind all others.
 pub(super) fn unknown(cuts: &[f32]) -> u8 {
     (cuts.len() + 1) as u8
 }
@@ -113,7 +114,7 @@ fn bin(value: f32, cuts: &[f32]) -> u8 {
     if value.is_nan() { unknown(cuts) } else { cuts.partition_point(|cut| *cut <= value) as u8 }
 }
 
-/// Where to cut known values, which come out sorted.
+/// Cut points of known values; sorts the values.
 fn cuts(values: &mut [f32], most: usize) -> Vec<f32> {
     values.sort_unstable_by(f32::total_cmp);
     let distinct = values.chunk_by(|a, b| a == b).count();
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let rows = Matrix::of(1, vec![1.0, 1.0, 2.0, 4.0, f32::NAN]).unwrap();
-        let binned = Binned::of(&rows, 10);
+        let binned = Binned::new(&rows, 10);
         assert_eq!(binned.cuts, [[1.5, 3.0]]);
         assert_eq!((&binned.bins[..5], binned.rows()), ([0, 0, 1, 2, 3].as_slice(), 5));
         assert_eq!(binned.only(&[3, 0]).bins[..2], [2, 0]);
@@ -167,13 +168,13 @@ mod tests {
     #[test]
     fn many_values_are_cut_into_bins_of_about_as_many_rows() {
         let rows = Matrix::of(1, (0..1000).map(|at| (at * 7919 % 1000) as f32).collect()).unwrap();
-        let binned = Binned::of(&rows, 10);
+        let binned = Binned::new(&rows, 10);
         let mut held = [0; 10];
         (0..1000).for_each(|row| held[usize::from(binned.row(row)[0])] += 1);
         assert_eq!(held, [100; 10]);
         // Half of all rows have one value: it has a bin, and the others share the rest.
         let rows = Matrix::of(1, (0..1000).map(|at| if at % 2 == 0 { 0.0 } else { at as f32 }).collect()).unwrap();
-        let binned = Binned::of(&rows, 11);
+        let binned = Binned::new(&rows, 11);
         assert_eq!(binned.cuts[0].len(), 10);
         assert!(binned.cuts[0][0] < 1.0 && binned.cuts[0][1] > 90.0, "{:?}", binned.cuts);
     }
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn what_teaches_nothing_has_no_cut() {
         let rows = Matrix::of(2, vec![f32::NAN, 5.0, f32::NAN, 5.0]).unwrap();
-        let binned = Binned::of(&rows, 255);
+        let binned = Binned::new(&rows, 255);
         assert!(binned.cuts.iter().all(Vec::is_empty));
         assert_eq!(binned.row(1), [1, 0]);
     }

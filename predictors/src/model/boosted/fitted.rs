@@ -28,7 +28,7 @@ const WORD: usize = 32;
 const BLOCK: usize = 64;
 /// Version of the bytes.
 const VERSION: u32 = 1;
-/// What bytes begin with.
+/// First bytes of a saved model.
 const MAGIC: [u8; 4] = *b"tcbt";
 
 /// A branch: what is below the threshold goes left. Children are branches, or leaves behind all branches.
@@ -51,7 +51,7 @@ pub(super) struct Tree {
     outputs: Range<usize>,
     /// Leaf after leaf, a value an output.
     values: Vec<f32>,
-    /// The same by output, of a tree that is swept; none of another.
+    /// Leaf values by output, of a tree that is swept; empty for others.
     by_output: Vec<[f32; WORD]>,
 }
 
@@ -61,7 +61,7 @@ pub struct FittedTrees {
     width: usize,
     base: Vec<f32>,
     trees: Vec<Tree>,
-    /// By output, whether it is a chance.
+    /// Whether each output is a chance.
     chances: Vec<bool>,
 }
 
@@ -185,7 +185,7 @@ impl Tree {
         usize::from(at).saturating_sub(self.nodes.len())
     }
 
-    /// The same of a tree of any number of leaves, from the rows themselves.
+    /// Adds the leaf values of a tree of any number of leaves, from the rows themselves.
     fn walk_all<'a>(&self, rows: impl Iterator<Item = &'a [f32]>, said: &mut [[f32; BLOCK]]) {
         for (at, row) in rows.enumerate() {
             let values = self.value(self.walk(row));
@@ -219,7 +219,8 @@ impl Tree {
     }
 }
 
-/// The place of the lowest bit that is set, as the exponent of its float: of several words at once, which counting zeros is not.
+/// Index of the lowest set bit, as the exponent of its float: of several words at once, which
+/// counting zeros is not.
 fn lowest(bits: u32) -> u32 {
     let lowest = bits & bits.wrapping_neg();
     // The highest bit is the sign of an integer, and of no consequence to the exponent.
@@ -228,7 +229,7 @@ fn lowest(bits: u32) -> u32 {
 }
 
 impl FittedTrees {
-    pub(super) fn of(width: usize, base: Vec<f32>, trees: Vec<Tree>, chances: Vec<bool>) -> Self {
+    pub(super) fn new(width: usize, base: Vec<f32>, trees: Vec<Tree>, chances: Vec<bool>) -> Self {
         Self { width, base, trees, chances }
     }
 
@@ -242,7 +243,7 @@ impl FittedTrees {
         self.width
     }
 
-    /// All outputs of all rows, row after row. What a row lacks is unknown.
+    /// All outputs of all rows, row after row. Columns that a row lacks are unknown.
     pub fn say(&self, rows: &Matrix) -> Vec<f32> {
         let (outputs, wide) = (self.outputs().max(1), rows.columns().max(1));
         let mut said = vec![0.0; rows.rows() * self.outputs()];
@@ -296,7 +297,7 @@ impl FittedTrees {
         }
     }
 
-    /// What each column gained, by its number, most first.
+    /// Total gain of each column, by its number, largest first.
     pub fn gains(&self) -> Vec<(u32, f64)> {
         let mut gains = vec![0.0; self.width];
         for node in self.trees.iter().flat_map(|tree| &tree.nodes) {
@@ -344,7 +345,7 @@ impl FittedTrees {
         let base = read.numbers(outputs)?;
         let chances: Vec<bool> = read.part(outputs)?.iter().map(|byte| *byte == 1).collect();
         let trees = read.count()?;
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for _ in 0..trees {
             let (from, to, branches) = (read.count()?, read.count()?, read.count()?);
             if from >= to || to > outputs {
@@ -364,12 +365,12 @@ impl FittedTrees {
                 nodes.push(node);
             }
             let values = read.numbers((branches + 1).checked_mul(to - from)?)?;
-            found.push(Tree::with(nodes, from..to, values));
+            result.push(Tree::with(nodes, from..to, values));
         }
-        read.0.is_empty().then_some(Self { width, base, trees: found, chances })
+        read.0.is_empty().then_some(Self { width, base, trees: result, chances })
     }
 
-    /// One output as a model of XGBoost's JSON, which XGBoost reads.
+    /// Model of one output in XGBoost's JSON, which XGBoost reads.
     pub fn xgboost_json(&self, output: usize) -> Value {
         let base = self.base.get(output).copied().unwrap_or(0.0);
         let of_it = self.trees.iter().filter(|tree| tree.outputs.contains(&output)).enumerate();

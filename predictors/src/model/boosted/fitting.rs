@@ -20,7 +20,7 @@ pub(super) trait Structure: Send {
     /// Grows its next tree on what is drawn.
     fn grow(&mut self, draw: &Draw<'_>);
 
-    /// What no tree has moved, and the trees.
+    /// Constant base of each output, and the trees.
     fn grown(self: Box<Self>) -> (Vec<f32>, Vec<Tree>);
 }
 
@@ -30,19 +30,19 @@ pub(super) struct Fitting<'a, const W: usize> {
     /// Number of its first output.
     first: usize,
     settings: Trees,
-    /// The same, with the weight that a leaf of these rows needs.
+    /// Growth settings, with the weight that a leaf of these rows needs.
     growth: Trees,
     binned: &'a Binned,
     labels: &'a [f32],
     /// Whether the label is a bound from below, one a row; empty if none is.
     censored: &'a [bool],
-    /// By output, what a pull is multiplied with to be of variance one.
+    /// Factor for each output that gives gradients a variance of one.
     scales: Sum<W>,
-    /// What no tree has moved yet.
+    /// Constant prediction before any tree.
     base: Sum<W>,
-    /// By row, what is predicted so far.
+    /// Prediction so far, by row.
     said: Vec<Sum<W>>,
-    /// By row, what it asks for.
+    /// Negative gradients and weight, by row.
     pulls: Vec<Sum<W>>,
     trees: Vec<Tree>,
     spare: Spare<W>,
@@ -73,8 +73,8 @@ fn survival(off: f64, noise: f64, bound: bool) -> (f64, f64) {
 }
 
 impl<'a, const W: usize> Fitting<'a, W> {
-    /// Of outputs that begin at `first`.
-    pub(super) fn of(
+    /// Fitting of outputs that begin at `first`.
+    pub(super) fn new(
         (targets, first): (&'a [Target], usize),
         settings: Trees,
         binned: &'a Binned,
@@ -116,7 +116,7 @@ impl<'a, const W: usize> Fitting<'a, W> {
         Self { targets, first, settings, growth, binned, labels, censored, scales, base, said, pulls, trees, spare }
     }
 
-    /// What each row asks for.
+    /// Computes the negative gradient and the weight of each row.
     fn pull(&self, pulls: &mut [Sum<W>]) {
         if self.targets == [Target::Rank] {
             return self.pull_apart(pulls);
@@ -148,7 +148,8 @@ impl<'a, const W: usize> Fitting<'a, W> {
         }
     }
 
-    /// What rows ask for whose order is learned: each pair of a list pulls apart, the more the less it is in order.
+    /// Computes the negative gradients of rows whose order is learned: each pair of a list is
+    /// pulled apart, the more the less it is in order.
     fn pull_apart(&self, pulls: &mut [Sum<W>]) {
         let lists = pulls.chunks_mut(LIST).zip(self.said.chunks(LIST)).zip(self.labels.chunks(LIST));
         for ((pulls, said), labels) in lists {
@@ -172,7 +173,7 @@ impl<'a, const W: usize> Fitting<'a, W> {
         }
     }
 
-    /// By how much each leaf moves its outputs.
+    /// Value of each leaf, by output.
     fn values(&self, shape: &Shape<W>) -> Vec<Sum<W>> {
         let settings = self.settings;
         let mut left = Vec::new();

@@ -1,4 +1,5 @@
-//! One tree: rows and columns drawn, leaves split while it pays, the leaf that pays most first.
+//! Growth of one tree: rows and columns are drawn, and leaves split while it pays, the leaf that
+//! pays most first.
 //!
 //! What is drawn depends on the seed and the number of the tree alone, so trees of one number in several structures share it ([`Draw`]): to copy it takes a quarter as long as to grow a tree on it.
 //!
@@ -37,23 +38,23 @@ const LEAST_GAIN: f32 = 1e-6;
 pub(super) struct Branch {
     /// Column.
     pub(super) column: usize,
-    /// Which bins go left.
+    /// Rule for the bins that go left.
     pub(super) rule: Rule,
-    /// What the split gained.
+    /// Gain of the split.
     pub(super) gain: f32,
-    /// Where it leads.
+    /// Child on the left.
     pub(super) left: Child,
     pub(super) right: Child,
 }
 
-/// Which bins of a column go left.
+/// Rule for the bins of a column that go left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
-    /// Those up to this one.
+    /// Last bin that goes left.
     pub(super) bin: u8,
-    /// The bin of what is unknown,
+    /// Bin of unknown values.
     unknown: u8,
-    /// and whether it goes left.
+    /// Whether unknown values go left.
     pub(super) unknown_left: bool,
 }
 
@@ -65,13 +66,13 @@ impl Rule {
 }
 
 impl Branch {
-    /// Where a row of bins goes from here.
+    /// Child that a row of bins goes to.
     fn next(&self, row: &[u8]) -> Child {
         if self.rule.left(row.get(self.column).copied().unwrap_or(0)) { self.left } else { self.right }
     }
 }
 
-/// Where a branch leads.
+/// Child of a branch: another branch, or a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
     /// To a branch.
@@ -109,7 +110,7 @@ struct Leaf<const W: usize> {
     hangs: Option<(usize, bool)>,
 }
 
-/// What one tree leaves for the next to use again.
+/// Buffers that one tree leaves for the next to use again.
 #[derive(Debug, Default)]
 pub(super) struct Spare<const W: usize> {
     sums: Vec<Vec<Column<W>>>,
@@ -119,7 +120,9 @@ pub(super) struct Spare<const W: usize> {
     right: Vec<u32>,
 }
 
-/// What the trees of one number see, whichever structure they are of: the rows drawn, by number, and their bins of the columns drawn, row after row; the table itself if that is all of it.
+/// Rows and columns drawn for the trees of one number, whichever structure they are of: the rows by
+/// number, and their bins of the columns drawn, row after row; the table itself if that is all of
+/// it.
 #[derive(Debug)]
 pub(super) struct Draw<'a> {
     numbers: Vec<u32>,
@@ -159,7 +162,7 @@ fn weight<const W: usize>(sum: &Sum<W>) -> f32 {
     sum.last().copied().unwrap_or(0.0)
 }
 
-/// What rows of this sum are worth in a leaf of their own.
+/// Gain of a leaf with this sum of gradients.
 fn worth<const W: usize>(sum: &Sum<W>, lambda: f32) -> f32 {
     let squares: f32 = sum.iter().take(W - 1).map(|pull| pull * pull).sum();
     squares / (weight(sum) + lambda)
@@ -235,17 +238,17 @@ pub(super) fn grow<const W: usize>(
             drawn.regroup(spare);
         }
     }
-    let mut found = Vec::with_capacity(leaves.len());
+    let mut result = Vec::with_capacity(leaves.len());
     for (number, leaf) in leaves.into_iter().enumerate() {
         hang(&mut branches, leaf.hangs, Child::Leaf(number));
         if !leaf.sums.is_empty() {
             spare.sums.push(leaf.sums);
         }
         let number = |place: &u32| drawn.numbers.get(*place as usize).copied();
-        found.push((drawn.places(&leaf.rows).iter().filter_map(number).collect(), leaf.sum));
+        result.push((drawn.places(&leaf.rows).iter().filter_map(number).collect(), leaf.sum));
     }
     drawn.give_back(spare);
-    Shape { branches, leaves: found, whole: draw.whole }
+    Shape { branches, leaves: result, whole: draw.whole }
 }
 
 /// Memory to fill again.
@@ -255,14 +258,15 @@ fn emptied<T>(spare: &mut Vec<Vec<T>>) -> Vec<T> {
     filled
 }
 
-/// Those of the values that are named, in their order.
+/// The values at `places`, in their order.
 fn named<T: Copy>(values: &[T], places: &[u32], spare: &mut Vec<Vec<T>>) -> Vec<T> {
-    let mut found = emptied(spare);
-    found.extend(places.iter().filter_map(|place| values.get(*place as usize)));
-    found
+    let mut result = emptied(spare);
+    result.extend(places.iter().filter_map(|place| values.get(*place as usize)));
+    result
 }
 
-/// What lies up to each bin of a column, lane by lane, so that the gains of all bins are reckoned side by side.
+/// Running sums up to each bin of a column, lane by lane, so that the gains of all bins are
+/// computed side by side.
 struct Scan<const W: usize> {
     lanes: [[f32; MOST + 1]; W],
     /// Sums of squared pulls of either side.
@@ -275,7 +279,8 @@ impl<const W: usize> Scan<W> {
         Self { lanes: [[0.0; MOST + 1]; W], squares: [[0.0; MOST + 1]; 2], gains: [0.0; MOST + 1] }
     }
 
-    /// The bin after which a split is worth most, and what its sides are worth; the first of equals, and none if no split leaves enough on either side.
+    /// Bin after which a split gains most, and the gains of its sides; the first of equals, and
+    /// none if no split leaves enough on either side.
     fn over<'a>(
         &mut self,
         bins: impl ExactSizeIterator<Item = &'a Sum<W>>,
@@ -324,8 +329,8 @@ impl<const W: usize> Scan<W> {
 }
 
 impl<'a> Draw<'a> {
-    /// For the trees of this number, in the memory of another draw.
-    pub(super) fn of(binned: &'a Binned, growth: &Trees, tree: u64, spare: Option<Self>) -> Self {
+    /// Draws rows and columns for the trees of this number, in the memory of another draw.
+    pub(super) fn new(binned: &'a Binned, growth: &Trees, tree: u64, spare: Option<Self>) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(growth.seed);
         random.set_stream(tree);
         let rows = 0..u32::try_from(binned.rows()).unwrap_or(u32::MAX);
@@ -509,7 +514,7 @@ impl<'a, const W: usize> Drawn<'a, W> {
     }
 }
 
-/// What stands for the leaf of a row that was not drawn.
+/// Leaf number of a row that was not drawn.
 const NOT_DRAWN: u32 = u32::MAX;
 
 impl<const W: usize> Shape<W> {
@@ -564,10 +569,10 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
+        let binned = Binned::new(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
         let growth = Trees { leaves: 2, ..WHOLE };
-        let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
+        let shape = grow(&Draw::new(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
         let branch = shape.branches[0];
         assert_eq!((branch.rule.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
         assert_eq!(shape.leaves, [(vec![0, 1], [-2.0, 2.0]), (vec![2, 3], [2.0, 2.0])]);
@@ -575,9 +580,9 @@ mod tests {
 
     #[test]
     fn rows_put_together_are_the_same_rows() {
-        let binned = Binned::of(&Matrix::of(2, vec![3.0, 1.0, 1.0, 2.0, 4.0, 3.0, 2.0, 4.0]).unwrap(), 8);
+        let binned = Binned::new(&Matrix::of(2, vec![3.0, 1.0, 1.0, 2.0, 4.0, 3.0, 2.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-2.0, 1.0], [4.0, 1.0], [8.0, 1.0]];
-        let draw = Draw::of(&binned, &WHOLE, 0, None);
+        let draw = Draw::new(&binned, &WHOLE, 0, None);
         let mut drawn = Drawn::of(&draw, &pulls, &mut Spare::default());
         let split =
             Split { gain: 0.0, place: 0, rule: Rule { bin: 1, unknown: 4, unknown_left: false }, left: [6.0, 2.0] };
@@ -595,10 +600,10 @@ mod tests {
     #[test]
     fn all_rows_come_to_the_leaf_they_walk_to() {
         let values = (0..2_000).map(|at| (at * 7919 % 1013) as f32).collect();
-        let binned = Binned::of(&Matrix::of(4, values).unwrap(), 64);
+        let binned = Binned::new(&Matrix::of(4, values).unwrap(), 64);
         let pulls: Vec<Sum<2>> = (0..500).map(|row| [((row * 31) % 17) as f32 - 8.0, 1.0]).collect();
         let growth = Trees { leaves: 12, rows: 0.5, columns: 0.5, ..WHOLE };
-        let mut shape = grow(&Draw::of(&binned, &growth, 3, None), &pulls, &growth, &mut Spare::default());
+        let mut shape = grow(&Draw::new(&binned, &growth, 3, None), &pulls, &growth, &mut Spare::default());
         let drawn: usize = shape.leaves.iter().map(|(rows, _)| rows.len()).sum();
         assert!(drawn > 150 && drawn < 350 && shape.leaves.len() == 12, "{drawn}");
         shape.gather(&binned, &pulls);
@@ -612,13 +617,13 @@ mod tests {
         assert_eq!(seen, 500);
     }
 
-    /// Also of columns that eight bits do not name.
+    /// Bins are drawn unchanged, with more columns than eight bits can number, too.
     #[test]
     fn bins_are_drawn_as_they_are() {
         for wide in [40usize, 300] {
             let values = (0..wide * 20).map(|at| (at * 7919 % 1013) as f32).collect();
-            let binned = Binned::of(&Matrix::of(wide, values).unwrap(), 8);
-            let draw = Draw::of(&binned, &Trees { rows: 0.5, columns: 0.5, ..WHOLE }, 1, None);
+            let binned = Binned::new(&Matrix::of(wide, values).unwrap(), 8);
+            let draw = Draw::new(&binned, &Trees { rows: 0.5, columns: 0.5, ..WHOLE }, 1, None);
             assert_eq!(draw.columns.len(), wide / 2);
             assert!(wide < 256 || draw.columns.iter().any(|column| *column > 255));
             for (at, number) in draw.numbers.iter().enumerate() {
@@ -631,10 +636,10 @@ mod tests {
 
     #[test]
     fn a_side_that_is_too_light_is_no_side() {
-        let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
+        let binned = Binned::new(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-9.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
         let growth = Trees { leaves: 4, least: 2.0, ..WHOLE };
-        let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
+        let shape = grow(&Draw::new(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
         assert_eq!(shape.branches.iter().map(|branch| branch.rule.bin).collect::<Vec<_>>(), [1]);
     }
 
@@ -644,8 +649,8 @@ mod tests {
         let growth = Trees { leaves: 2, ..WHOLE };
         for (of_unknown, left) in [(-1.0, true), (1.0, false)] {
             let pulls = [[-1.0, 1.0], [1.0, 1.0], [of_unknown, 1.0], [of_unknown, 1.0]];
-            let binned = Binned::of(&rows, 8);
-            let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
+            let binned = Binned::new(&rows, 8);
+            let shape = grow(&Draw::new(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
             assert_eq!((shape.branches[0].rule.bin, shape.branches[0].rule.unknown_left), (0, left));
         }
     }

@@ -39,7 +39,7 @@ use fitted::MOST_COLUMNS;
 use fitting::{Fitting, Structure};
 use grow::Draw;
 
-/// What is predicted.
+/// Statistic that is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -62,14 +62,14 @@ impl Target {
     }
 }
 
-/// How trees are grown.
+/// Settings that trees are grown with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trees {
-    /// How many.
+    /// Number of trees.
     pub trees: usize,
     /// Leaves a tree.
     pub leaves: usize,
-    /// How far each tree goes, 0 to 1.
+    /// Learning rate: the share of its step that each tree takes, 0 to 1.
     pub rate: f64,
     /// Share of rows a tree sees.
     pub rows: f64,
@@ -105,8 +105,9 @@ impl Default for Trees {
 }
 
 impl Trees {
-    /// The same for so many rows: with few, fewer leaves a tree, so that a leaf's quantile is one of some rows and not of two, and fewer bins, as there
-    /// is less to tell apart. Nothing changes from 3,100 rows on.
+    /// Settings adapted to the number of rows: with few, fewer leaves a tree, so that a leaf's
+    /// quantile is one of some rows and not of two, and fewer bins, as there is less to tell apart.
+    /// Nothing changes from 3,100 rows on.
     #[must_use]
     pub fn for_rows(self, rows: usize) -> Self {
         Self {
@@ -131,8 +132,8 @@ pub struct SharedRows {
 
 impl SharedRows {
     /// The rows of a table, in at most so many bins a column: O(rows × columns × log bins).
-    pub fn of(rows: &Matrix, bins: usize) -> Self {
-        Self { binned: Binned::of(rows, bins) }
+    pub fn new(rows: &Matrix, bins: usize) -> Self {
+        Self { binned: Binned::new(rows, bins) }
     }
 
     /// The rows and columns of a table that are named, without a copy of their values.
@@ -140,13 +141,13 @@ impl SharedRows {
         Self { binned: Binned::of_part(table, rows, columns, bins) }
     }
 
-    /// Those of the rows that are named, in the same bins.
+    /// The rows `rows`, in the same bins.
     #[must_use]
     pub fn only(&self, rows: &[u32]) -> Self {
         Self { binned: self.binned.only(rows) }
     }
 
-    /// How many rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.binned.rows()
     }
@@ -155,9 +156,10 @@ impl SharedRows {
 /// Boosted trees, not fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boosted {
-    /// What they predict, those of one structure together: at most five means and quantiles, or one of the others.
+    /// Targets of the trees, those of one structure together: at most five means and quantiles, or
+    /// one of the others.
     pub targets: Vec<Vec<Target>>,
-    /// How they are grown.
+    /// Settings that the trees are grown with.
     pub trees: Trees,
 }
 
@@ -210,11 +212,11 @@ impl Boosted {
         let structure = |together: &'a [Target], first: usize| -> Result<Box<dyn Structure + 'a>> {
             let of = (together, first);
             Ok(match together.len() {
-                1 => Box::new(Fitting::<2>::of(of, settings, binned, labels, censored)),
-                2 => Box::new(Fitting::<3>::of(of, settings, binned, labels, censored)),
-                3 => Box::new(Fitting::<4>::of(of, settings, binned, labels, censored)),
-                4 => Box::new(Fitting::<5>::of(of, settings, binned, labels, censored)),
-                5 => Box::new(Fitting::<6>::of(of, settings, binned, labels, censored)),
+                1 => Box::new(Fitting::<2>::new(of, settings, binned, labels, censored)),
+                2 => Box::new(Fitting::<3>::new(of, settings, binned, labels, censored)),
+                3 => Box::new(Fitting::<4>::new(of, settings, binned, labels, censored)),
+                4 => Box::new(Fitting::<5>::new(of, settings, binned, labels, censored)),
+                5 => Box::new(Fitting::<6>::new(of, settings, binned, labels, censored)),
                 many => return Err(refused(format!("{many} outputs cannot be learned together; 1 to 5 can"))),
             })
         };
@@ -222,7 +224,7 @@ impl Boosted {
         let mut structures = structures.collect::<Result<Vec<_>>>()?;
         let mut draw = None;
         for tree in 0..settings.trees as u64 {
-            let drawn = Draw::of(binned, &settings, tree, draw.take());
+            let drawn = Draw::new(binned, &settings, tree, draw.take());
             // They are independent but for what is drawn.
             structures.par_iter_mut().for_each(|structure| structure.grow(&drawn));
             draw = Some(drawn);
@@ -234,7 +236,7 @@ impl Boosted {
             trees.extend(grown);
         }
         let chances = self.targets.iter().flatten().map(|target| *target == Target::Chance).collect();
-        Ok(FittedTrees::of(columns, base, trees, chances))
+        Ok(FittedTrees::new(columns, base, trees, chances))
     }
 }
 
@@ -251,16 +253,16 @@ impl Fit for Boosted {
             if self.targets.len() > 1 {
                 return Err(refused("what learns from jobs that still run is learned alone".to_owned()));
             }
-            return self.grow(&Binned::of(rows, self.trees.bins), labels, censored);
+            return self.grow(&Binned::new(rows, self.trees.bins), labels, censored);
         }
         if !censored.contains(&true) {
-            return self.grow(&Binned::of(rows, self.trees.bins), labels, &[]);
+            return self.grow(&Binned::new(rows, self.trees.bins), labels, &[]);
         }
         let open = |row: u32| censored.get(row as usize).copied().unwrap_or(false);
         let kept: Vec<u32> = (0..rows.rows() as u32).filter(|row| !open(*row)).collect();
         let all: Vec<u32> = (0..rows.columns() as u32).collect();
         let labels: Vec<f32> = kept.iter().filter_map(|row| labels.get(*row as usize)).copied().collect();
-        self.grow(&Binned::of(&rows.select(&kept, &all), self.trees.bins), &labels, &[])
+        self.grow(&Binned::new(&rows.select(&kept, &all), self.trees.bins), &labels, &[])
     }
 }
 

@@ -91,8 +91,8 @@ fn parts_say_what_each_says_alone() {
     }
     // A file for XGBoost has the trees of its output alone.
     let text = both.xgboost_json(2).to_string();
-    for (found, said) in as_xgboost(&text, &data.0).iter().zip(&second) {
-        assert!((found - f64::from(*said)).abs() < 1e-4, "{found} for {said}");
+    for (result, said) in as_xgboost(&text, &data.0).iter().zip(&second) {
+        assert!((result - f64::from(*said)).abs() < 1e-4, "{result} for {said}");
     }
 }
 
@@ -131,8 +131,9 @@ fn trees_are_written_and_read_and_what_is_damaged_is_refused() {
     }
 }
 
-/// What XGBoost says by a model in its JSON: the base score, and of each tree the leaf that a row comes to, from node 0, to the left where the value is less
-/// than the condition; what is unknown goes where the default is.
+/// Predictions of a model in XGBoost's JSON, as XGBoost makes them: the base score, and of each
+/// tree the leaf that a row comes to, from node 0, to the left where the value is less than the
+/// condition; what is unknown goes where the default is.
 fn as_xgboost(text: &str, rows: &Matrix) -> Vec<f64> {
     let model: serde_json::Value = serde_json::from_str(text).unwrap();
     let learner = &model["learner"];
@@ -162,8 +163,8 @@ fn what_is_written_for_xgboost_says_the_same() {
     let said = fitted.say(&data.0);
     for output in 0..4 {
         let text = fitted.xgboost_json(output).to_string();
-        for (at, found) in as_xgboost(&text, &data.0).iter().enumerate() {
-            assert!((found - f64::from(said[4 * at + output])).abs() < 1e-4, "{found} for {}", said[4 * at + output]);
+        for (at, result) in as_xgboost(&text, &data.0).iter().enumerate() {
+            assert!((result - f64::from(said[4 * at + output])).abs() < 1e-4, "{result} for {}", said[4 * at + output]);
         }
     }
 }

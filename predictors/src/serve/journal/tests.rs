@@ -9,8 +9,8 @@ fn ended(job: u64) -> Event {
 /// Opens a folder; what it holds comes back as the snapshot's bytes and the events.
 fn open(folder: &Path) -> ServeResult<(Journal, Recovered, Vec<u8>, Vec<Event>)> {
     let (mut snapshot, mut events) = (Vec::new(), Vec::new());
-    let (journal, recovered) = Journal::open(folder, &mut |found| {
-        match found {
+    let (journal, recovered) = Journal::open(folder, &mut |result| {
+        match result {
             Found::Snapshot(bytes, _) => {
                 assert!(events.is_empty() && snapshot.is_empty());
                 snapshot = bytes.to_vec();
@@ -122,7 +122,7 @@ fn a_snapshot_takes_the_place_of_what_it_stands_for_and_of_nothing_else() {
         let cut = journal.cut().unwrap();
         // Learnt while the snapshot is being written.
         journal.append([ended(3)].iter()).unwrap();
-        let recent: Vec<Identity> = [1, 2].map(|job| Identity::of(&ended(job))).to_vec();
+        let recent: Vec<Identity> = [1, 2].map(|job| Identity::new(&ended(job))).to_vec();
         cut.replace(b"one and two", &recent).unwrap();
         let (_, kept, _) = read_snapshot(folder.path()).unwrap().unwrap();
         assert_eq!(kept, recent);
@@ -167,7 +167,7 @@ fn a_crash_between_snapshot_and_removal_doubles_nothing() {
 #[test]
 fn a_damaged_snapshot_or_an_unknown_event_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
-    let recent = [Identity::of(&ended(1))];
+    let recent = [Identity::new(&ended(1))];
     open(folder.path()).unwrap().0.cut().unwrap().replace(b"state", &recent).unwrap();
     let path = folder.path().join(SNAPSHOT);
     let bytes = fs::read(&path).unwrap();

@@ -52,8 +52,8 @@ fn what_is_said_rests_on_what_is_known() {
         asked("a100", "new", None),
         asked("h100", "m1 (batch size 16)", None),
     ];
-    let found = of_types(&table, &rows, 1).unwrap();
-    let util: Vec<UsageValue> = found.values.iter().map(|values| values[0].unwrap()).collect();
+    let result = of_types(&table, &rows, 1).unwrap();
+    let util: Vec<UsageValue> = result.values.iter().map(|values| values[0].unwrap()).collect();
     let told: Vec<UsageBasis> = util.iter().map(|value| value.rests_on).collect();
     assert_eq!(told, [UsageBasis::JobType, UsageBasis::Family, UsageBasis::OtherFamilies, UsageBasis::FamilyElsewhere]);
     // Measured: 9 √2, the median of its interval as well.
@@ -64,14 +64,14 @@ fn what_is_said_rests_on_what_is_known() {
     // Of its family at a larger batch: 9 √8 = 25.5, by a slope that the others have.
     assert!((util[1].expected - 25.5).abs() < 5.0, "{:?}", util[1]);
     assert_eq!((util[1].model, util[3].model), (util[0].model, util[0].model));
-    let left_out: Vec<UsageLeftOut> = found.choices.iter().map(|choice| choice.left_out).collect();
+    let left_out: Vec<UsageLeftOut> = result.choices.iter().map(|choice| choice.left_out).collect();
     assert_eq!(left_out, [UsageLeftOut::JobType, UsageLeftOut::Family].repeat(2));
-    assert!(found.notes[0].contains("measured on h100, but on a100"), "{:?}", found.notes);
+    assert!(result.notes[0].contains("measured on h100, but on a100"), "{:?}", result.notes);
     // What is asked beside it changes nothing, nor what the row itself says of its usage.
     let mut alone = rows[1].clone();
     alone.profile.set(Quantity::SmUtilPct, Some(99.0));
-    assert_eq!(of_types(&table, &[alone], 1).unwrap().values[0], found.values[1]);
-    assert_eq!(of_types(&table, &rows, 1).unwrap(), found);
+    assert_eq!(of_types(&table, &[alone], 1).unwrap().values[0], result.values[1]);
+    assert_eq!(of_types(&table, &rows, 1).unwrap(), result);
 }
 
 /// Each family or job type asked about with a table that does not have it: together these are what the back-test reports.
@@ -90,8 +90,8 @@ fn forecasts_are_those_that_the_back_test_scores() {
         sorted.sort_by(|a, b| a.job.cmp(&b.job));
         for out in sorted.chunk_by(|a, b| group(a) == group(b)) {
             let others = rows.iter().filter(|row| group(row) != group(&out[0]));
-            let found = of_types(&table(others), out, 1).unwrap();
-            for (row, values) in out.iter().zip(&found.values) {
+            let result = of_types(&table(others), out, 1).unwrap();
+            for (row, values) in out.iter().zip(&result.values) {
                 let (value, truth) = (values[at].unwrap(), row.profile.get(split.usage.quantity()).unwrap());
                 let UsageQuantiles { p05, p10, p50, p90, p95 } = value.quantiles.unwrap();
                 let quantiles = [p05, p10, p50, p90, p95].map(f64::ln_1p);
@@ -111,11 +111,11 @@ fn forecasts_are_those_that_the_back_test_scores() {
 fn too_little_is_told_and_never_guessed() {
     let few: Vec<ProfileRow> = types().into_iter().take(2).collect();
     let rows = [asked("a100", "m0 (batch size 8)", None), asked("a100", "new", None)];
-    let found = of_types(&table(&few), &rows, 1).unwrap();
-    let measured = found.values[0][0].unwrap();
+    let result = of_types(&table(&few), &rows, 1).unwrap();
+    let measured = result.values[0][0].unwrap();
     assert_eq!((measured.expected, measured.quantiles, measured.model), (5.0, None, None));
-    assert_eq!(found.values[1], [None, None]);
-    assert!(found.notes[0].contains("2 job types, and 3 are needed"), "{:?}", found.notes);
+    assert_eq!(result.values[1], [None, None]);
+    assert!(result.notes[0].contains("2 job types, and 3 are needed"), "{:?}", result.notes);
     let told = of_types(&table(&few), &rows[1..], 1).unwrap_err().to_string();
     assert!(told.contains("nothing can be said of any row") && told.contains("sm_util_pct"), "{told}");
 }
@@ -137,15 +137,15 @@ fn waiting_jobs_are_told_by_their_group() {
         AskedJob { id: None, known }
     };
     let asked = [of("ben", "work-e-999"), of("ben", "other"), of("zoe", "work-e-999")];
-    let found = of_jobs(&history, &asked, 1).unwrap();
-    let util: Vec<UsageValue> = found.values.iter().map(|values| values[0].unwrap()).collect();
+    let result = of_jobs(&history, &asked, 1).unwrap();
+    let util: Vec<UsageValue> = result.values.iter().map(|values| values[0].unwrap()).collect();
     let told: Vec<UsageBasis> = util.iter().map(|value| value.rests_on).collect();
     assert_eq!(told, [UsageBasis::RecurringGroup, UsageBasis::User, UsageBasis::Size]);
     // 66 % were read of work-e, give and take 4; of all jobs 20 to 66 %.
     assert!((60.0..72.0).contains(&util[0].expected), "{:?}", util[0]);
     let width = |value: &UsageValue| value.quantiles.unwrap().p90 - value.quantiles.unwrap().p10;
     assert!(width(&util[0]) < 30.0, "{:?}", util[0]);
-    assert_eq!(of_jobs(&history, &asked[..1], 1).unwrap().values[0], found.values[0]);
+    assert_eq!(of_jobs(&history, &asked[..1], 1).unwrap().values[0], result.values[0]);
     let few = UsageHistory { jobs: history.jobs[..10].to_vec(), ..history };
     let told = of_jobs(&few, &asked, 1).unwrap_err().to_string();
     assert!(told.contains("20 such jobs are needed"), "{told}");
@@ -184,8 +184,8 @@ fn nothing_unknown_becomes_no_number() {
         let mut asked = rows.clone();
         asked.extend((0..3).map(&mut row));
         asked.push(ProfileRow { gpu_type: "other".to_owned(), job: "new".to_owned(), ..ProfileRow::default() });
-        let Ok(found) = of_types(&table(&rows), &asked, 1) else { continue };
-        for (usage, value) in found.values.iter().flat_map(|values| Usage::ALL.into_iter().zip(values)) {
+        let Ok(result) = of_types(&table(&rows), &asked, 1) else { continue };
+        for (usage, value) in result.values.iter().flat_map(|values| Usage::ALL.into_iter().zip(values)) {
             let Some(value) = value else { continue };
             told += 1;
             let of = |quantiles: UsageQuantiles| {

@@ -50,7 +50,8 @@ impl Pool<'_> {
         cells.into_iter().collect()
     }
 
-    /// Where a job goes, piece by piece with the cell of each, if it is within its VC's cells.
+    /// Placement of a job within its VC's cells, piece by piece with the cell of each, if it is
+    /// within them.
     pub(super) fn within_cells(&self, view: &View, job: usize) -> Option<Vec<(Piece, (Cell, Cell))>> {
         let (vc, shape) = (self.vc(job), self.shape(job));
         let mut own: Vec<usize> = Vec::new();
@@ -70,7 +71,7 @@ impl Pool<'_> {
             }
         }
         let in_use = |block: Cell| gpus(block).into_iter().filter(|(node, gpu)| view[*node].0[*gpu] < 1000).count();
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for size in sizes {
             let mut needs = 1;
             while needs < size || (small > 1 && needs < node) {
@@ -112,9 +113,9 @@ impl Pool<'_> {
             let (_, _, block, cell) = best?;
             had.extend(gpus(block));
             let (at, from, _) = block;
-            found.push((whole(self.first + at as u32, shape, from..from + size), (cell, block)));
+            result.push((whole(self.first + at as u32, shape, from..from + size), (cell, block)));
         }
-        Some(found)
+        Some(result)
     }
 
     fn gpus_of(&self, piece: &Piece) -> Gpus {
@@ -123,8 +124,8 @@ impl Pool<'_> {
     }
 
     /// Starts a job where it was found to go within its VC's cells; whether others were stopped for it.
-    pub(super) fn start_in_cells(&mut self, job: usize, found: Vec<(Piece, (Cell, Cell))>) -> bool {
-        let wanted: Gpus = found.iter().flat_map(|(piece, _)| self.gpus_of(piece)).collect();
+    pub(super) fn start_in_cells(&mut self, job: usize, result: Vec<(Piece, (Cell, Cell))>) -> bool {
+        let wanted: Gpus = result.iter().flat_map(|(piece, _)| self.gpus_of(piece)).collect();
         let mut stopped = false;
         for other in self.in_phase(Phase::Running) {
             if self.jobs[other].pieces.iter().any(|piece| !self.gpus_of(piece).is_disjoint(&wanted)) {
@@ -133,7 +134,7 @@ impl Pool<'_> {
                 stopped = true;
             }
         }
-        let (pieces, cells) = found.into_iter().unzip();
+        let (pieces, cells) = result.into_iter().unzip();
         self.start(job, pieces);
         self.jobs[job].cells = cells;
         stopped
@@ -147,7 +148,7 @@ impl Pool<'_> {
             let is_behind =
                 self.policy.scan == Scan::Strict && others.iter().any(|other| self.vc(*other) == self.vc(job));
             match self.within_cells(&self.view(), job).filter(|_| !is_behind) {
-                Some(found) => stopped |= self.start_in_cells(job, found),
+                Some(result) => stopped |= self.start_in_cells(job, result),
                 None => others.push(job),
             }
         }

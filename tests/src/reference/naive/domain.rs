@@ -81,7 +81,7 @@ impl Look<'_> {
 }
 
 impl Pool<'_> {
-    /// Where a job with a request goes.
+    /// Placement of a job with a request.
     pub(super) fn place_near(&self, view: &View, shape: Shape, request: TopologyRequest) -> Option<Vec<Piece>> {
         let topology = self.cluster.topology.as_ref()?;
         let lowest = topology.levels().len();

@@ -12,10 +12,10 @@ use tracecast_planner::sim::{Piece, Preemption, Scan, Stop};
 
 use super::{Phase, Place, Pool};
 
-/// Who was stopped so often is left alone.
+/// Number of stops after which a job is left alone.
 const MOST_STOPS: u32 = 100;
 
-/// What is due to each queue, and what is in service.
+/// Fair share of each queue, and the GPUs in service.
 struct Due {
     fair: Vec<i128>,
     total: i128,
@@ -60,7 +60,7 @@ impl Pool<'_> {
         0..tree.queues().len()
     }
 
-    /// What the jobs of a queue's leaves hold that run, but for `gone`.
+    /// GPUs held by the running jobs of a queue's leaves, but for `gone`.
     fn holds(&self, tree: &Hierarchy, queue: usize, gone: &[usize]) -> i128 {
         self.holds_such(tree, queue, gone, |_| true)
     }
@@ -97,7 +97,7 @@ impl Pool<'_> {
         self.place(&view, job, self.is_relaxed(job))
     }
 
-    /// One decision; whether another is due in a second.
+    /// Makes one decision; returns whether another is due in a second.
     pub(super) fn kai(&mut self) -> bool {
         let tree = self.hierarchy().expect("this scan needs queues").clone();
         let total = i128::from(self.gpus()) * 1000;
@@ -184,7 +184,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Which of two queues comes first, each with what counts of its share and of its quota.
+    /// Order of two queues, each with what counts of its share and of its quota.
     fn before(&self, tree: &Hierarchy, due: &Due, a: (usize, i128, i128), b: (usize, i128, i128)) -> Ordering {
         let of = |at: usize| &tree.queues()[at];
         let held = |at: usize| self.holds(tree, at, &[]);
@@ -261,7 +261,7 @@ impl Pool<'_> {
         open.sort_by_key(|other| (-self.priority(*other), self.key(*other), *other));
         open.reverse();
         let mut gone: Vec<usize> = Vec::new();
-        let mut found = false;
+        let mut result = false;
         while let Some(other) = self.last_below(tree, due, &open, &gone, None) {
             open.retain(|job| *job != other);
             if from == From::Others {
@@ -276,11 +276,11 @@ impl Pool<'_> {
             }
             gone.push(other);
             if self.would_fit(tree, due, job, from, &gone) {
-                found = true;
+                result = true;
                 break;
             }
         }
-        if !found {
+        if !result {
             *early = early.iter().copied().chain(soon).min();
             return Vec::new();
         }
@@ -293,7 +293,7 @@ impl Pool<'_> {
         gone
     }
 
-    /// The job that is stopped next, of `open`, the last of each leaf first.
+    /// Next job to stop of `open`, the last of each leaf first.
     fn last_below(
         &self,
         tree: &Hierarchy,

@@ -66,7 +66,7 @@ impl Pool<'_> {
                 let predicted = self.workload.predicted_s[job].filter(|_| self.policy.estimate == Estimate::Predicted);
                 Key::exact(predicted.unwrap_or(estimate as f64 / 1000.0) * gpus)
             }
-            Order::Aged(tau) => Key::of(*tau as f64 / 1000.0 * (seconds * gpus).ln() + submit as f64 / 1000.0),
+            Order::Aged(tau) => Key::new(*tau as f64 / 1000.0 * (seconds * gpus).ln() + submit as f64 / 1000.0),
             Order::Alike(share) => {
                 let waited = self.members.iter().filter(|other| self.waited_until_now(**other));
                 let first = waited.map(|other| self.workload.submit_ms[*other]).min();
@@ -85,19 +85,19 @@ impl Pool<'_> {
                     }
                 }
                 let work = sum / weight + gpus.ln();
-                Key::of(share * longest * work + submit as f64 / 1000.0)
+                Key::new(share * longest * work + submit as f64 / 1000.0)
             }
             Order::Las => Key(attained as i64),
             Order::Tiresias(bounds) => {
                 Key(bounds.iter().filter(|bound| attained as f64 / 1e6 > **bound).count() as i64)
             }
-            Order::Gittins => Key::of(-self.gittins(attained as f64 / 1e6)),
-            Order::Wfp3 => Key::of(-(wait / seconds) * (wait / seconds) * (wait / seconds) * gpus),
+            Order::Gittins => Key::new(-self.gittins(attained as f64 / 1e6)),
+            Order::Wfp3 => Key::new(-(wait / seconds) * (wait / seconds) * (wait / seconds) * gpus),
             Order::F1 => {
                 let at = (submit as f64 / 1000.0).max(1.0);
-                Key::of(seconds.log10() * gpus + 870.0 * at.log10())
+                Key::new(seconds.log10() * gpus + 870.0 * at.log10())
             }
-            Order::Unicef => Key::of(-wait / ((1.0 + gpus).log2() * seconds)),
+            Order::Unicef => Key::new(-wait / ((1.0 + gpus).log2() * seconds)),
             Order::Multifactor(own) => {
                 let weights = &self.cluster.limits.as_ref().map_or(*own, |limits| limits.weights(own));
                 let total = self.decayed_gpu_s(|_| true, weights.half_life_ms);
@@ -116,10 +116,10 @@ impl Pool<'_> {
                 let qos = f64::from(self.workload.qos.get(job).copied().flatten().map_or(0, priority));
                 let most = limits.and_then(|limits| limits.qos().iter().map(|qos| qos.priority).max()).unwrap_or(0);
                 let qos = weights.qos * if most > 0 { qos / f64::from(most) } else { 0.0 };
-                Key::of(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
+                Key::new(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
             }
             Order::FairShare(half_life) => {
-                Key::of(self.decayed_gpu_s(|other| self.tenant(other) == self.tenant(job), *half_life))
+                Key::new(self.decayed_gpu_s(|other| self.tenant(other) == self.tenant(job), *half_life))
             }
             Order::LongTerm => {
                 let of_tenant = self.members.iter().filter(|other| self.tenant(**other) == self.tenant(job));
@@ -143,7 +143,7 @@ impl Pool<'_> {
                     self.nodes.iter().zip(&self.sizes).filter(|(node, _)| there(node)).map(|(_, size)| *size).sum();
                 let left = ((estimate - done) as f64 / 1000.0).max(0.0);
                 let crowding = (gpus * tenants.len() as f64 / in_service.max(1) as f64).max(1.0);
-                Key::of(-(wait + left) / ((estimate as f64 / 1000.0).max(0.001) * crowding))
+                Key::new(-(wait + left) / ((estimate as f64 / 1000.0).max(0.001) * crowding))
             }
             Order::Score => Key::exact(self.workload.score[job]),
         }
@@ -180,7 +180,7 @@ impl Pool<'_> {
         (1..=above.len()).map(index).fold(0.0, f64::max)
     }
 
-    /// What a VC is guaranteed now.
+    /// Guarantee of a VC now.
     pub(super) fn guarantee(&self, vc: usize) -> Option<u64> {
         let guarantees = &self.cluster.vcs[vc].guarantee_milli;
         guarantees.iter().rev().find(|(from, _)| *from <= self.now).or(guarantees.first()).map(|(_, amount)| *amount)

@@ -13,10 +13,10 @@ use tracecast_planner::sim::{Key, Piece, Preemption, Scan, Shape, Stop};
 use self::tree::{Held, Tree};
 use super::{Phase, Pool};
 
-/// Who was stopped so often is left alone.
+/// Number of stops after which a job is left alone.
 const MOST_STOPS: u32 = 100;
 
-/// What a flavor promises, best first.
+/// Result that a flavor promises, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mode {
     Fit,
@@ -41,7 +41,7 @@ struct Nominated {
 
 /// Priority (highest first), key, submission: lowest first.
 type Standing = (i64, Key, i64, usize);
-/// The same behind what the user has used of the queue, where that counts.
+/// Order in the queue: what the user has used of it, where that counts, then the [`Standing`].
 type InQueue = (Key, Standing);
 
 impl Pool<'_> {
@@ -50,7 +50,7 @@ impl Pool<'_> {
         self.cluster.cohorts.as_ref().filter(|_| self.policy.scan == Scan::Kueue)
     }
 
-    /// Who was set aside is looked at again.
+    /// Looks again at the jobs that were set aside.
     pub(super) fn look_again(&mut self) {
         self.jobs.iter_mut().for_each(|job| job.aside = false);
     }
@@ -87,8 +87,8 @@ impl Pool<'_> {
         let cohorts = self.cohorts()?;
         let flavors = cohorts.rules()[self.vc(job)].flavors.iter().map(|flavor| usize::from(*flavor));
         let held = self.held_by(&self.in_phase(Phase::Running));
-        let mut found = flavors.filter_map(|flavor| Some((flavor, self.fits_with(cohorts, job, flavor, &[], &held)?)));
-        let (flavor, pieces) = found.next()?;
+        let mut result = flavors.filter_map(|flavor| Some((flavor, self.fits_with(cohorts, job, flavor, &[], &held)?)));
+        let (flavor, pieces) = result.next()?;
         self.jobs[job].flavor = Some(flavor);
         Some(pieces)
     }
@@ -97,7 +97,7 @@ impl Pool<'_> {
         jobs.iter().filter_map(|job| Some((self.vc(*job), self.jobs[*job].flavor?, self.amount(*job)))).collect()
     }
 
-    /// What those hold that run, but for `gone`.
+    /// GPUs held by the running jobs, but for `gone`.
     fn held_without(&self, gone: &[usize]) -> Held {
         let rest: Vec<usize> = self.in_phase(Phase::Running).into_iter().filter(|job| !gone.contains(job)).collect();
         self.held_by(&rest)
@@ -124,15 +124,15 @@ impl Pool<'_> {
         self.place_as(&view, job, self.shape_with(cohorts, job, flavor)?, self.is_relaxed(job))
     }
 
-    /// What the job's user has used in its queue, if the queue goes by it.
+    /// Usage of its queue by the job's user, if the queue goes by it.
     fn used_of_queue(&self, cohorts: &Cohorts, job: usize) -> Key {
         let (queue, user) = (self.vc(job), self.workload.user[job]);
         let Some(half_life_ms) = cohorts.rules()[queue].usage_half_life_ms else { return Key(0) };
         let same = |other: usize| self.vc(other) == queue && self.workload.user[other] == user;
-        Key::of(self.decayed_gpu_s(same, half_life_ms))
+        Key::new(self.decayed_gpu_s(same, half_life_ms))
     }
 
-    /// One decision; whether another is due in a second.
+    /// Makes one decision; returns whether another is due in a second.
     pub(super) fn kueue(&mut self) -> bool {
         let cohorts = self.cohorts().expect("this scan needs cohorts").clone();
         let waiting = self.in_phase(Phase::Waiting);
@@ -158,7 +158,7 @@ impl Pool<'_> {
         !stopped.is_empty() || !early.is_empty()
     }
 
-    /// One cycle; whether it started a job or set one aside.
+    /// Runs one cycle; returns whether it started a job or set one aside.
     fn cycle(
         &mut self,
         cohorts: &Cohorts,

@@ -8,7 +8,7 @@ use tracecast_planner::sim::{Outcome, Scan, Stop};
 use super::walk::Holding;
 use super::{Phase, Pool};
 
-/// What a pool remembers within a decision.
+/// State of a pool within a decision.
 #[derive(Default)]
 struct Walk {
     over: bool,
@@ -21,7 +21,7 @@ struct Walk {
     kept: super::slurm::Kept,
 }
 
-/// How often a job is stopped at most.
+/// Most stops of a job.
 const MOST_STOPS: u32 = 1000;
 
 /// Replays pools that share limits.
@@ -67,19 +67,20 @@ fn look_around(pools: &mut [Pool<'_>], at: usize) {
         let end = |job: &usize| if pool.policy.scan == Scan::Slurm { pool.expected_end(*job) } else { 0 };
         pool.in_phase(Phase::Running).iter().map(|job| (end(job), *job)).collect()
     };
-    let found: Vec<(i64, usize)> = others.flat_map(running).collect();
-    for (_, job) in &found {
+    let result: Vec<(i64, usize)> = others.flat_map(running).collect();
+    for (_, job) in &result {
         let since = pools.iter().find(|pool| pool.members.contains(job)).map_or(0, |pool| pool.jobs[*job].since);
         pools[at].running_since[*job] = since;
     }
     let others = pools.iter().enumerate().filter(|(other, _)| *other != at);
     let held = others.flat_map(|(_, pool)| pool.all_held().into_iter());
     pools[at].held_elsewhere = held.collect();
-    pools[at].elsewhere = found.iter().map(|(_, job)| *job).collect();
-    pools[at].ends_elsewhere = found;
+    pools[at].elsewhere = result.iter().map(|(_, job)| *job).collect();
+    pools[at].ends_elsewhere = result;
 }
 
-/// One walk; whether a job was stopped, and whether one is over a limit of usage that decays.
+/// Walks over the waiting jobs once; returns whether a job was stopped, and whether one is over a
+/// limit of usage that decays.
 fn decide(pools: &mut [Pool<'_>]) -> (bool, bool) {
     for at in 0..pools.len() {
         look_around(pools, at);
@@ -103,7 +104,7 @@ fn decide(pools: &mut [Pool<'_>]) -> (bool, bool) {
 }
 
 impl Pool<'_> {
-    /// Its QOS, and that of its partition, the one whose limits come first before the other.
+    /// QOS of the job and of its partition, the one whose limits come first before the other.
     pub(super) fn qos_of(&self, job: usize) -> Vec<(usize, &Qos)> {
         let Some(limits) = &self.cluster.limits else { return Vec::new() };
         let own = self.workload.qos.get(job).copied().flatten().map(usize::from);
@@ -119,14 +120,14 @@ impl Pool<'_> {
     /// The associations whose limits hold for a job, its own first.
     pub(super) fn above(&self, job: usize) -> Vec<(usize, &Association)> {
         let Some(limits) = &self.cluster.limits else { return Vec::new() };
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         let mut next = self.workload.association.get(job).copied().flatten();
         while let Some(at) = next {
             let association = &limits.associations()[at as usize];
-            found.push((at as usize, association));
+            result.push((at as usize, association));
             next = association.parent;
         }
-        found
+        result
     }
 
     /// Whether a job would be over a limit of an account, where its QOSs (`both`) set none of the same kind; and whether over one of GPU time.
@@ -168,14 +169,15 @@ impl Pool<'_> {
         (over, late)
     }
 
-    /// What a running job may still take by its time limit.
+    /// GPU time that a running job may still take by its time limit.
     pub(super) fn may_take(&self, job: usize) -> i128 {
         let since = if self.members.contains(&job) { self.jobs[job].since } else { self.running_since[job] };
         let left = self.workload.requested_ms[job].map_or(0, |limit| (since + limit - self.now).max(0));
         i128::from(self.shape(job).amount()) * i128::from(left)
     }
 
-    /// Which limits a job would be over beside `others`: that of the partition's time, one of GPU time, and any other.
+    /// Limits that a job would be over beside `others`: that of the partition's time, one of GPU
+    /// time, and any other.
     fn over(&self, job: usize, others: &[usize]) -> (bool, bool, bool) {
         let Some(limits) = &self.cluster.limits else { return (false, false, false) };
         let both = self.qos_of(job);
@@ -241,7 +243,7 @@ impl Pool<'_> {
         (time && limits.partitions()[self.vc(job)].deny) || (other && self.qos_of(job).iter().any(|(_, qos)| qos.deny))
     }
 
-    /// The turn of a job that is over no limit; whether others were stopped for it.
+    /// Takes the turn of a job that is over no limit; returns whether others were stopped for it.
     fn look(&mut self, walk: &mut Walk, job: usize) -> bool {
         match self.policy.scan {
             Scan::Strict | Scan::Skip => return self.look_walking(walk, job),
@@ -374,7 +376,7 @@ impl Pool<'_> {
         stopped
     }
 
-    /// What becomes of a job that was stopped for one of another QOS.
+    /// Dismisses a job that was stopped for one of another QOS: it is cancelled or waits again.
     pub(super) fn dismissed(&mut self, job: usize) {
         if self.own_qos(job).is_some_and(|qos| qos.stopped == Stopped::Cancelled) {
             self.jobs[job].phase = Phase::Over;

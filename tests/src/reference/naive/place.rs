@@ -249,7 +249,8 @@ impl Pool<'_> {
     }
 }
 
-/// What is left beside GPUs once a shape has `times` what it asks for each GPU (or for its part, once).
+/// Processors and memory left once a shape has `times` what it asks for each GPU (or for its part,
+/// once).
 fn less(beside: Beside, shape: Shape, times: usize) -> Beside {
     let of = |each: u32| i64::from(each) * times as i64;
     Beside { cores: beside.cores - of(shape.host.cores_milli), memory: beside.memory - of(shape.host.memory_mib) }
@@ -261,7 +262,7 @@ fn has(view: &View, node: usize, shape: Shape, times: usize) -> bool {
     rest.cores >= 0 && rest.memory >= 0
 }
 
-/// How many GPUs of a node a shape of whole GPUs could have: tried one by one.
+/// Number of GPUs of a node that a shape of whole GPUs could have: tried one by one.
 pub(super) fn room(view: &View, node: usize, shape: Shape) -> usize {
     let free = view[node].0.iter().filter(|left| **left == 1000).count();
     (0..=free).rev().find(|gpus| has(view, node, shape, *gpus)).unwrap_or(0)

@@ -11,14 +11,14 @@ use tracecast_predictors::demand::{Series, Slot, Unit};
 
 use super::{Fate, Phase, Place, Pool, replay_with};
 
-/// What became of the nodes of a pool.
+/// Outcome of the nodes of a pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Powered {
     /// Changes of each node.
     pub nodes: Vec<Vec<(i64, State)>>,
-    /// What was seen.
+    /// Observed slots.
     pub slots: Vec<Slot>,
-    /// What was asked.
+    /// Orders given.
     pub orders: Vec<PowerOrder>,
 }
 
@@ -236,7 +236,7 @@ impl Pool<'_> {
         }
     }
 
-    /// What holds from now on.
+    /// Records the state that holds from now on.
     pub(super) fn power_end(&mut self) {
         self.power_service();
         let busy = (0..self.nodes.len()).filter(|node| self.has_job(*node)).count();

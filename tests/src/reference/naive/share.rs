@@ -9,7 +9,7 @@ use tracecast_planner::sim::{Key, Limits, Weights};
 
 use super::{Phase, Pool};
 
-/// What is amiss by so little, in parts, is not: 2⁻³².
+/// Excess, as a share of a limit, that is ignored: 2⁻³².
 const SLACK: f64 = 2.328_306_436_538_696_3e-10;
 
 /// Siblings are visited one after another.
@@ -67,9 +67,9 @@ impl Ranks<'_> {
     fn visit(&mut self, above: usize, tied: bool) {
         let mut siblings = self.siblings(above);
         siblings.sort_by_key(|at| !self.all[*at].is_user);
-        siblings.sort_by_key(|at| std::cmp::Reverse(Key::of(self.level(*at))));
+        siblings.sort_by_key(|at| std::cmp::Reverse(Key::new(self.level(*at))));
         for at in 0..siblings.len() {
-            let level = |at: usize| Key::of(self.level(siblings[at]));
+            let level = |at: usize| Key::new(self.level(siblings[at]));
             let tied = if at == 0 { tied } else { level(at - 1) == level(at) };
             if !self.all[siblings[at]].is_user {
                 self.visit(siblings[at], tied);
@@ -104,7 +104,7 @@ impl Ranks<'_> {
 }
 
 impl Pool<'_> {
-    /// What the jobs of this pool have held.
+    /// Spans in which the jobs of this pool have held GPUs.
     pub(super) fn all_held(&self) -> Vec<(usize, i64, i64)> {
         let of = |job: &usize| self.held(*job).into_iter().map(|(from, to, _)| (*job, from, to)).collect::<Vec<_>>();
         self.members.iter().flat_map(of).collect()
@@ -198,7 +198,7 @@ impl Pool<'_> {
         let Some(limits) = &self.cluster.limits else { return (false, false) };
         let both = self.qos_of(job);
         let (mut over, mut decays) = (false, false);
-        let mut found = |is_over: bool, half_life: Option<i64>| {
+        let mut result = |is_over: bool, half_life: Option<i64>| {
             over |= is_over;
             decays |= is_over && half_life.is_some();
         };
@@ -207,21 +207,21 @@ impl Pool<'_> {
         if let Some((at, most, qos)) = first {
             let half_life = time.filter(|_| !qos.keeps_usage);
             let is_its = |other: usize| self.qos_of(other).iter().any(|(of, _)| *of == at);
-            found(self.over_gpu_time(job, limits, alone, half_life, most, &is_its), half_life);
+            result(self.over_gpu_time(job, limits, alone, half_life, most, &is_its), half_life);
         }
         let first_wall = both.iter().find_map(|(at, qos)| Some((*at, qos.used_wall_ms?, *qos)));
         if let Some((at, most, qos)) = first_wall {
             let half_life = time.filter(|_| !qos.keeps_usage);
             let is_its = |other: usize| self.qos_of(other).iter().any(|(of, _)| *of == at);
-            found(self.over_wall(alone, half_life, most, &is_its), half_life);
+            result(self.over_wall(alone, half_life, most, &is_its), half_life);
         }
         for (at, of) in self.above(job) {
             let is_below = |other: usize| self.above(other).iter().any(|(of, _)| *of == at);
             if let Some(most) = of.used_milli.filter(|_| first.is_none()) {
-                found(self.over_gpu_time(job, limits, alone, time, most, &is_below), time);
+                result(self.over_gpu_time(job, limits, alone, time, most, &is_below), time);
             }
             if let Some(most) = of.used_wall_ms.filter(|_| first_wall.is_none()) {
-                found(self.over_wall(alone, time, most, &is_below), time);
+                result(self.over_wall(alone, time, most, &is_below), time);
             }
         }
         (over, decays)

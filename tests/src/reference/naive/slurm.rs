@@ -10,7 +10,7 @@ use super::{Phase, Pool, View};
 const MINUTE_S: i64 = 60;
 /// Running jobs are first taken away half a minute at a time.
 const STEP_S: i64 = 30;
-/// So often a job is tried in a cycle.
+/// Most tries of a job in a cycle.
 const ATTEMPTS: usize = 400;
 
 /// Nodes that are kept whole, and the table of times that Slurm needs for them.
@@ -18,9 +18,9 @@ const ATTEMPTS: usize = 400;
 pub(super) struct Kept {
     /// From, to, and which nodes.
     all: Vec<(i64, i64, Vec<usize>)>,
-    /// When the rows of the table begin, but for the first.
+    /// Beginnings of the rows of the table, but for the first.
     begins: Vec<i64>,
-    /// How many rows were made beside the first.
+    /// Number of rows made beside the first.
     made: usize,
     /// Whether no more could be made.
     over: bool,
@@ -56,7 +56,7 @@ impl Kept {
         }
     }
 }
-/// When the limit of a running job ends, and which it is.
+/// End of the limit of a running job, and the job.
 type Holder = (i64, usize);
 
 impl Pool<'_> {
@@ -64,7 +64,7 @@ impl Pool<'_> {
         (self.workload.origin_ms + ms).div_euclid(1000)
     }
 
-    /// How many nodes a job asks for, and how many GPUs of each.
+    /// Nodes that a job asks for, and GPUs of each.
     pub(super) fn gang(&self, job: usize) -> (usize, usize) {
         let shape = self.shape(job);
         let of_type = (0..self.nodes.len()).filter(|node| self.is_type(*node, job));
@@ -83,7 +83,7 @@ impl Pool<'_> {
         self.policy.window_ms.map(|window| (now + window / 1000).div_euclid(MINUTE_S) * MINUTE_S)
     }
 
-    /// One cycle.
+    /// Runs one cycle.
     pub(super) fn slurm(&mut self, queue: &[usize]) {
         let mut kept = Kept::default();
         for job in queue.iter().copied().take(self.policy.depth.map_or(usize::MAX, |depth| depth as usize)) {
@@ -94,7 +94,7 @@ impl Pool<'_> {
     }
 
     /// The turn of a job that its VC's quota allows.
-    /// Whether others were stopped for it.
+    /// Returns whether others were stopped for it.
     pub(super) fn look_slurm(&mut self, job: usize, kept: &mut Kept) -> bool {
         if kept.over {
             return false;
@@ -144,16 +144,16 @@ impl Pool<'_> {
         };
         let mut order = self.stoppable(job);
         for time in 1.. {
-            let mut found = None;
+            let mut result = None;
             for taken in 1..=order.len() {
                 let left: Vec<usize> =
                     running.iter().copied().filter(|other| !order[..taken].contains(other)).collect();
                 if let Some(nodes) = self.fit_among(job, &allowed, &left) {
-                    found = Some((taken, nodes));
+                    result = Some((taken, nodes));
                     break;
                 }
             }
-            let (taken, nodes) = found?;
+            let (taken, nodes) = result?;
             let shared = |other: usize| on(other).iter().filter(|node| nodes.contains(node)).count();
             if time == 3 || order.len() <= time {
                 let victims = order[..taken].iter().copied().filter(|other| shared(*other) > 0).collect();
@@ -194,8 +194,8 @@ impl Pool<'_> {
             let frees = |at: &i64| (0..self.nodes.len()).any(|node| holds(*at, node, true) && !holds(*at, node, false));
             let edges = kept.all.iter().flat_map(|(begin, end, _)| [*begin, *end]).filter(|at| *at > from);
             let later = edges.filter(frees).min();
-            let found = if allowed.len() >= wanted { self.earliest(job, &allowed, now) } else { None };
-            let Some((at, nodes)) = found else {
+            let result = if allowed.len() >= wanted { self.earliest(job, &allowed, now) } else { None };
+            let Some((at, nodes)) = result else {
                 from = later?;
                 continue;
             };
@@ -239,17 +239,17 @@ impl Pool<'_> {
         holders.extend(self.ends_elsewhere.iter().map(|(end, other)| (self.second(*end), *other)));
         holders.sort_unstable();
         let all: Vec<usize> = holders.iter().map(|(_, other)| *other).collect();
-        if let Some(found) = self.fit_among(job, allowed, &all) {
-            return Some((now, found));
+        if let Some(result) = self.fit_among(job, allowed, &all) {
+            return Some((now, result));
         }
         // Those that it may stop are gone first.
         let stops = self.stoppable(job);
         let holders: Vec<Holder> = holders.into_iter().filter(|(_, other)| !stops.contains(other)).collect();
         let all: Vec<usize> = all.into_iter().filter(|other| !stops.contains(other)).collect();
         if !stops.is_empty()
-            && let Some(found) = self.fit_among(job, allowed, &all)
+            && let Some(result) = self.fit_among(job, allowed, &all)
         {
-            return Some((now, found));
+            return Some((now, result));
         }
         let touches = |other: usize| {
             self.jobs[other].pieces.iter().any(|piece| allowed.contains(&((piece.node - self.first) as usize)))
@@ -274,8 +274,8 @@ impl Pool<'_> {
                 }
             }
             let last = last?;
-            if let Some(found) = self.fit_among(job, allowed, &left) {
-                return Some((last.max(now + 1), found));
+            if let Some(result) = self.fit_among(job, allowed, &left) {
+                return Some((last.max(now + 1), result));
             }
             step *= 2;
             while holders.get(at).is_some_and(|(next, _)| *next > edge.unwrap_or(0) + step) {

@@ -11,7 +11,7 @@ use super::Pool;
 
 type Way = Vec<usize>;
 
-/// Which of two leaves fits better.
+/// Comparison of two leaves by fit.
 #[derive(PartialEq)]
 enum Better {
     First,
@@ -31,7 +31,7 @@ impl Pool<'_> {
         !self.hangs_on_switches() || self.fit_among(job, &all, &[]).is_some()
     }
 
-    /// Which is no switch of its own, as one below stands for it.
+    /// Whether a switch is none of its own, as one below stands for it.
     fn is_missing(&self, switch: &[usize]) -> bool {
         let (node, level) = (self.first + switch[switch.len() - 1] as u32, switch.len() as u8 - 1);
         let topology = self.cluster.topology.as_ref();

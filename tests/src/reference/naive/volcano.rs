@@ -10,16 +10,16 @@ use tracecast_planner::sim::{Key, Piece, Preemption, Scan, Stop};
 
 use super::{Phase, Place, Pool};
 
-/// Who was stopped so often is left alone.
+/// Number of stops after which a job is left alone.
 const MOST_STOPS: u32 = 100;
 
-/// What is due at a decision: millionths that queues deserve, thousandths that they may hold.
+/// Amounts due at a decision: millionths that queues deserve, thousandths that they may hold.
 struct Due {
     deserved: Vec<i128>,
     bounds: Vec<i128>,
 }
 
-/// How far one thing stands behind another: a fraction, whether it deserves nothing, when it was created.
+/// Sort key: a fraction, whether it deserves nothing, when it was created.
 type Standing = (i128, i128, bool, u32, usize);
 
 impl Pool<'_> {
@@ -36,7 +36,7 @@ impl Pool<'_> {
         way
     }
 
-    /// What the running jobs of a queue's leaves hold, but for `gone`.
+    /// GPUs held by the running jobs of a queue's leaves, but for `gone`.
     fn has_now(&self, tree: &VolcanoQueues, queue: usize, gone: &[usize]) -> i128 {
         let running = self.in_phase(Phase::Running).into_iter().filter(|job| !gone.contains(job));
         running.filter(|job| Self::on_way(tree, self.vc(*job)).contains(&queue)).map(|job| self.amount(job)).sum()
@@ -186,7 +186,7 @@ impl Pool<'_> {
         leaves
     }
 
-    /// One decision; whether another is due in a second.
+    /// Makes one decision; returns whether another is due in a second.
     pub(super) fn volcano(&mut self) -> bool {
         let tree = self.volcano_queues().expect("this scan needs queues").clone();
         let due = self.due_now(&tree);

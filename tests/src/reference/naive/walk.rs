@@ -169,7 +169,7 @@ impl Pool<'_> {
         }
     }
 
-    /// What runs.
+    /// Placements of the running jobs.
     pub(super) fn holding(&self) -> Vec<Holding> {
         let running = self.in_phase(Phase::Running).into_iter();
         running

@@ -138,7 +138,7 @@ impl Reader for Lsf {
     }
 }
 
-/// How a record's run ended, and whether the job is to run again.
+/// End state of a record's run, and whether the job is to run again.
 fn ended(status: i64, exit_info: i64, started: bool) -> (JobState, bool) {
     if status & 64 != 0 {
         return (JobState::Completed, false);

@@ -11,7 +11,7 @@ pub(super) struct Field<'a> {
 
 /// The fields of a line; `None` if a quote is open or two fields are not separated.
 pub(super) fn fields(line: &str) -> Option<Vec<Field<'_>>> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let mut rest = line.trim();
     while !rest.is_empty() {
         if let Some(inside) = rest.strip_prefix('"') {
@@ -26,19 +26,19 @@ pub(super) fn fields(line: &str) -> Option<Vec<Field<'_>>> {
             };
             let text = inside.get(..end)?;
             let text = if doubled { Cow::Owned(text.replace("\"\"", "\"")) } else { Cow::Borrowed(text) };
-            found.push(Field { text, quoted: true });
+            result.push(Field { text, quoted: true });
             rest = inside.get(end + 1..)?;
             if !rest.is_empty() && !rest.starts_with(' ') {
                 return None;
             }
         } else {
             let (text, after) = rest.split_once(' ').unwrap_or((rest, ""));
-            found.push(Field { text: Cow::Borrowed(text), quoted: false });
+            result.push(Field { text: Cow::Borrowed(text), quoted: false });
             rest = after;
         }
         rest = rest.trim_start_matches(' ');
     }
-    Some(found)
+    Some(result)
 }
 
 /// Fields one after the other.
@@ -65,19 +65,19 @@ impl<'f> Cursor<'f> {
     }
 
     fn strings<const N: usize>(&mut self) -> Option<[&'f str; N]> {
-        let mut found = [""; N];
-        for slot in &mut found {
+        let mut result = [""; N];
+        for slot in &mut result {
             *slot = self.string()?;
         }
-        Some(found)
+        Some(result)
     }
 
     fn numbers<const N: usize>(&mut self) -> Option<[&'f str; N]> {
-        let mut found = [""; N];
-        for slot in &mut found {
+        let mut result = [""; N];
+        for slot in &mut result {
             *slot = self.number()?;
         }
-        Some(found)
+        Some(result)
     }
 
     /// A number of strings, and these.
@@ -86,7 +86,7 @@ impl<'f> Cursor<'f> {
         (0..count).map(|_| self.string()).collect()
     }
 
-    /// How many of something follow; `None` if there are not so many fields.
+    /// Reads a count of items that follow; `None` if there are not so many fields.
     fn count(&mut self) -> Option<usize> {
         let count = self.number()?.parse().ok()?;
         (count <= self.0.len()).then_some(count)
@@ -122,7 +122,7 @@ pub(super) struct Finish<'f> {
     pub(super) has_tail: bool,
 }
 
-/// What follows the pairs of the submission.
+/// Fields behind the pairs of the submission.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tail<'f> {
     pub(super) run_limit: &'f str,

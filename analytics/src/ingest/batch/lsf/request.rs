@@ -27,7 +27,7 @@ const OPTIONS: [&str; 13] = [
     "nvlink",
 ];
 
-/// What a number of GPUs is of.
+/// Unit that a number of GPUs is for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Per {
     Host,
@@ -55,16 +55,16 @@ impl GpuRequest<'_> {
     }
 }
 
-/// What a resource requirement says of GPUs.
+/// GPUs in a resource requirement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Asked<'a> {
-    /// It names none.
+    /// No GPUs named.
     None,
-    /// It names some.
+    /// GPUs named.
     Some(GpuRequest<'a>),
     /// Several requirements, of which one was met.
     Several,
-    /// It names some, and how many cannot be read.
+    /// GPUs named, and how many cannot be read.
     Unclear,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn of_requirement(text: &str) -> Asked<'_> {
     if text.contains('{') {
         return Asked::Several;
     }
-    let mut found: Option<(usize, GpuRequest<'_>)> = None;
+    let mut result: Option<(usize, GpuRequest<'_>)> = None;
     for section in text.split("rusage[").skip(1) {
         let Some((inside, _)) = section.split_once(']') else { continue };
         if inside.contains("||") && GPUS.iter().any(|name| inside.contains(name)) {
@@ -89,13 +89,13 @@ pub(super) fn of_requirement(text: &str) -> Asked<'_> {
             for (name, value) in pairs() {
                 let Some(rank) = GPUS.iter().position(|gpu| *gpu == name.trim()) else { continue };
                 let Some((count, per)) = amount(value) else { return Asked::Unclear };
-                if found.is_none_or(|(best, _)| rank < best) {
-                    found = Some((rank, GpuRequest { count, per, gpu_type }));
+                if result.is_none_or(|(best, _)| rank < best) {
+                    result = Some((rank, GpuRequest { count, per, gpu_type }));
                 }
             }
         }
     }
-    found.map_or(Asked::None, |(_, request)| Asked::Some(request))
+    result.map_or(Asked::None, |(_, request)| Asked::Some(request))
 }
 
 /// Reads a GPU requirement, `None` if the text is none or does not say how many.

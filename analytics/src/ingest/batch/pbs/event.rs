@@ -44,7 +44,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Which part of an array an identifier names.
+/// Part of an array that an identifier names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Part<'a> {
     /// A job.
@@ -86,7 +86,7 @@ fn pairs(message: &str) -> Vec<(&str, &str)> {
         key.starts_with(|c: char| c.is_ascii_alphabetic())
             && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
     }
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     let mut rest = message.trim();
     while !rest.is_empty() {
         let (mut end, mut from) = (rest.len(), 0);
@@ -100,14 +100,14 @@ fn pairs(message: &str) -> Vec<(&str, &str)> {
         }
         let (pair, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
         if let Some((key, value)) = pair.split_once('=').filter(|(key, _)| is_key(key)) {
-            found.push((key, value.trim().trim_matches('"')));
+            result.push((key, value.trim().trim_matches('"')));
         }
         rest = tail.trim_start();
     }
-    found
+    result
 }
 
-/// What one record tells, as far as it has the words for it.
+/// Content of one record.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) job: Job,
@@ -120,7 +120,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What a message tells.
+    /// Reads a message.
     pub(super) fn of(message: &str, words: &mut Assembly, row: &mut RowAudit<'_>) -> Self {
         let mut told = Self::default();
         let [mut account, mut project, mut vnodes, mut hosts, mut gpus] = [None; 5];
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn pairs_may_hold_blanks_and_quotes() {
-        let found = pairs("user=ana account=\"A 1\" comment=two words (a:b) Resource_List.mem=1gb x=");
+        let result = pairs("user=ana account=\"A 1\" comment=two words (a:b) Resource_List.mem=1gb x=");
         let expected = [
             ("user", "ana"),
             ("account", "A 1"),
@@ -289,7 +289,7 @@ mod tests {
             ("Resource_List.mem", "1gb"),
             ("x", ""),
         ];
-        assert_eq!(found, expected);
+        assert_eq!(result, expected);
         assert!(pairs("Job deleted as result of dependency on job 7").is_empty());
         assert!(pairs("").is_empty());
     }

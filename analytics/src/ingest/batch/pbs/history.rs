@@ -1,4 +1,5 @@
-//! From the events of a number to its jobs and their runs, whatever the order they are read in.
+//! Conversion of the events of a job number into its jobs and their runs, in whatever order they
+//! are read.
 
 use super::event::Told;
 use crate::ingest::batch::job::{Assembly, Gpus, Job, Place, Run, Word};
@@ -12,7 +13,7 @@ pub(super) struct Loose {
     /// UTC where a zone was named, else local time as if it were UTC.
     pub(super) at: i64,
     pub(super) place: Place,
-    /// Of a suspension: whether the job kept its GPUs.
+    /// Whether the job kept its GPUs, in a suspension.
     pub(super) keeps_gpus: bool,
 }
 
@@ -20,7 +21,7 @@ pub(super) struct Loose {
 #[derive(Debug, Default)]
 pub(super) struct Instance {
     pub(super) job: Job,
-    /// How much the records so far know: a queueing less than a start, that less than an end.
+    /// Rank of the records read so far: a queueing is less than a start, a start less than an end.
     pub(super) rank: (u8, Option<i64>, u8),
     /// The start of the last run that an `E` ended; 0 for a job that ended without one.
     pub(super) ended: Option<i64>,
@@ -272,7 +273,7 @@ fn suspend(mut run: Run, stops: &[Loose]) -> Vec<Run> {
     parts
 }
 
-/// What an `E` record says ended the job.
+/// End state of a job by its `E` record.
 fn ended_by(told: &Told, ran: Option<(i64, i64)>, limit_s: Option<f64>) -> JobState {
     let Some(exit) = told.exit else { return JobState::Unknown };
     let ran_s = ran.map(|(start, end)| (end - start) as f64 / 1_000.0);

@@ -94,7 +94,7 @@ struct Log {
     seen: SeenKeys,
     by_id: HashMap<Box<str>, usize>,
     entries: Vec<Entry>,
-    /// What to take from local times to get UTC, by hour of local time.
+    /// Offset of local time from UTC, by hour of local time.
     offsets: BTreeMap<i64, i64>,
     /// Records that are about no job.
     others: u64,

@@ -1,4 +1,4 @@
-//! How PBS and Torque write amounts, requests and nodes.
+//! Formats of amounts, requests and nodes in PBS and Torque.
 //!
 //! * Durations (`pbs_resources(7)`): `[[HH:]MM:]SS[.mmm]` or seconds; Torque allows days before the hours.
 //! * Sizes (`pbs_resources(7)`): a number with `b` (bytes) or `w` (words of 8 bytes), after `k`, `m`, `g`, `t` or `p`.
@@ -65,7 +65,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|value| (0.0..=1e18).contains(value))
 }
 
-/// What a job asks for.
+/// Resources that a job requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Asked<'a> {
     /// Chunks: nodes, where each chunk gets one.
@@ -108,7 +108,7 @@ pub(super) fn request(text: &str) -> Option<Asked<'_>> {
     Some(asked)
 }
 
-/// What a job was given on one virtual node.
+/// Resources that a job was given on one virtual node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Vnode<'a> {
     /// The host.

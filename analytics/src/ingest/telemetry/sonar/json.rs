@@ -202,7 +202,7 @@ impl Documents<'_> {
         }
     }
 
-    /// What a node has.
+    /// Reads a node's inventory row.
     fn node(&mut self, node: &Value, row: &mut RowAudit<'_>) {
         let Some(name) = text(node, "node") else {
             row.repair(reason::NO_KEY, "node", &node.to_string());
@@ -212,7 +212,7 @@ impl Documents<'_> {
         let cores = [number(node, "sockets"), number(node, "cores_per_socket")].into_iter().product::<Option<f64>>();
         let owned = |text: Option<&str>| text.map(|text| Cow::Owned(text.to_owned()));
         let first = cards.first();
-        let found = NodeRow {
+        let result = NodeRow {
             node: Some(Cow::Owned(name.to_owned())),
             gpus: Some(cards.len() as f64),
             gpu_type: owned(first.and_then(|card| text(card, "model"))),
@@ -221,7 +221,7 @@ impl Documents<'_> {
             mem_bytes: number(node, "memory").map(|kib| (kib * 1_024.0) as i64),
             ..NodeRow::default()
         };
-        self.nodes.insert(name.to_owned(), found);
+        self.nodes.insert(name.to_owned(), result);
     }
 }
 

@@ -77,7 +77,7 @@ impl Reader for Sonar {
     }
 }
 
-/// What was read so far.
+/// Samples read so far.
 struct Samples {
     gather: Gather,
     jobs: Records,

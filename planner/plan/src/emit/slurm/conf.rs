@@ -21,14 +21,14 @@ pub struct ConfPair {
     pub key: String,
     /// The value without quotes and escapes.
     pub value: String,
-    /// Where both lie in the file.
+    /// Bytes of the whole pair in the file.
     whole: Range<usize>,
-    /// Where the value lies, with its quotes.
+    /// Bytes of the value in the file, its quotes included.
     at: Range<usize>,
 }
 
 impl ConfPair {
-    /// Whether it sets `key`.
+    /// Whether the line sets `key`.
     pub fn is(&self, key: &str) -> bool {
         self.key.eq_ignore_ascii_case(key)
     }
@@ -43,16 +43,17 @@ pub struct ConfLine {
     pub include: Option<String>,
     /// Text that is no `Key=Value`, from where on Slurm gives up.
     pub odd: Option<String>,
-    /// Whether a pair goes on in the next line, or is added to (`+=`), so that who reads it may not see what a change does.
+    /// Whether a pair goes on in the next line or is added to (`+=`), so that a reader may not see
+    /// what a change does.
     pub is_divided: bool,
     pairs: Vec<ConfPair>,
     /// The pair that begins a record.
     record: Option<usize>,
-    /// Where it lies, with its end.
+    /// Bytes of the line in the file, its end included.
     range: Range<usize>,
-    /// It says that it goes on, but the file ends.
+    /// Whether the line says that it goes on, but the file ends.
     is_unfinished: bool,
-    /// Nothing but a comment.
+    /// Whether the line is nothing but a comment.
     is_comment: bool,
 }
 
@@ -106,19 +107,19 @@ impl ConfLine {
         }
         let mut at = 0;
         while let Some(rest) = seen.get(at..).filter(|rest| !rest.trim().is_empty()) {
-            let Some(found) = Found::first(rest) else {
+            let Some(result) = Found::first(rest) else {
                 line.odd = Some(rest.trim().to_owned());
                 break;
             };
             let place = |from: usize, to: usize| Some(*places.get(at + from)?..*places.get(at + to - 1)? + 1);
-            let places = (place(found.start, found.end), place(found.value_start, found.end));
+            let places = (place(result.start, result.end), place(result.value_start, result.end));
             let (Some(whole), Some(value_at)) = places else { break };
-            if line.record.is_none() && RECORDS.iter().any(|record| found.key.eq_ignore_ascii_case(record)) {
+            if line.record.is_none() && RECORDS.iter().any(|record| result.key.eq_ignore_ascii_case(record)) {
                 line.record = Some(line.pairs.len());
             }
-            line.is_divided |= found.is_added || whole.len() > found.end - found.start;
-            line.pairs.push(ConfPair { key: found.key.to_owned(), value: found.value, whole, at: value_at });
-            at += found.end;
+            line.is_divided |= result.is_added || whole.len() > result.end - result.start;
+            line.pairs.push(ConfPair { key: result.key.to_owned(), value: result.value, whole, at: value_at });
+            at += result.end;
         }
         line
     }
@@ -182,7 +183,7 @@ impl<'t> Found<'t> {
     }
 }
 
-/// Without the backslashes that escape.
+/// Removes the backslashes that escape.
 fn unescaped(text: &str) -> String {
     let mut letters = text.chars();
     let mut out = String::with_capacity(text.len());
@@ -202,7 +203,7 @@ fn written(value: &str) -> String {
 pub struct Conf {
     text: String,
     lines: Vec<ConfLine>,
-    /// Whether a note stands above what was added.
+    /// Whether a note stands above the added lines.
     has_note: bool,
 }
 
@@ -247,7 +248,7 @@ impl Conf {
         self.lines.get(line).map_or(0, |line| line.number)
     }
 
-    /// Where `key` is set for the cluster: line and pair, in order.
+    /// Returns the places that set `key` for the cluster: line and pair, in order.
     fn places(&self, key: &str) -> Vec<(usize, usize)> {
         let settings = self.lines.iter().enumerate().flat_map(|(line, text)| {
             let pairs = text.settings().iter().enumerate().filter(|(_, pair)| pair.is(key));
@@ -256,7 +257,7 @@ impl Conf {
         settings.collect()
     }
 
-    /// What `key` is set to for the cluster: the last value, as Slurm takes it.
+    /// Returns the value of `key` for the cluster: the last one, as Slurm takes it.
     pub fn setting(&self, key: &str) -> Option<&str> {
         let (line, pair) = *self.places(key).last()?;
         Some(&self.lines.get(line)?.pairs.get(pair)?.value)
@@ -383,7 +384,7 @@ impl Conf {
         self.insert_at(behind.map_or(self.text.len(), |line| line.range.end), line);
     }
 
-    /// What its lines end in.
+    /// Returns the line ending of the file.
     fn ending(&self) -> &'static str {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
@@ -416,7 +417,7 @@ impl Conf {
 
 /// The lines of a text.
 fn lines(text: &str) -> Vec<ConfLine> {
-    let (mut found, mut number, mut first, mut start, mut end) = (Vec::new(), 0, 1, 0, 0);
+    let (mut result, mut number, mut first, mut start, mut end) = (Vec::new(), 0, 1, 0, 0);
     for physical in text.split_inclusive('\n') {
         number += 1;
         if start == end {
@@ -424,14 +425,14 @@ fn lines(text: &str) -> Vec<ConfLine> {
         }
         end += physical.len();
         if continued(before_comment(physical).0).is_none() {
-            found.push(ConfLine::read(text, start..end, first, false));
+            result.push(ConfLine::read(text, start..end, first, false));
             start = end;
         }
     }
     if start < end {
-        found.push(ConfLine::read(text, start..end, first, true));
+        result.push(ConfLine::read(text, start..end, first, true));
     }
-    found
+    result
 }
 
 #[cfg(test)]
@@ -502,7 +503,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is in a file, all of it is in some line, and setting a key is read back with nothing else changed.
+        /// Every byte of a file is in some line, and setting a key is read back with nothing else
+        /// changed.
         #[test]
         fn what_is_set_is_read_back(text in "([pq]=[a\"é]{0,2}|[ #\\\\\r\n=]){0,40}", value in "[a-z]{1,3}") {
             let mut conf = Conf::read(&format!("PartitionName=here \n{text}"));

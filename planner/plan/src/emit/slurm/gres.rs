@@ -15,18 +15,18 @@ use crate::error::{Error, Result};
 /// A resource of a node: `gpu:a100:8(S:0-1)` is 8 of the type `a100`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Gres<'l> {
-    /// As it is written.
+    /// The text as written.
     pub written: &'l str,
-    /// What kind it is, such as `gpu` or `shard`.
+    /// Name of the resource, such as `gpu` or `shard`.
     pub name: &'l str,
-    /// Its type, if it has one.
+    /// Type of the resource, if there is one.
     pub gpu_type: Option<&'l str>,
     /// How many there are.
     pub count: u32,
 }
 
 impl<'l> Gres<'l> {
-    fn of(written: &'l str) -> Self {
+    fn new(written: &'l str) -> Self {
         let bare = written.split('(').next().unwrap_or(written);
         let mut parts = bare.split(':');
         let name = parts.next().unwrap_or_default();
@@ -37,9 +37,9 @@ impl<'l> Gres<'l> {
         Self { written, name, gpu_type: typed.first().copied(), count: number.unwrap_or(1) }
     }
 
-    /// Those of a list, in whose parentheses a comma may stand.
+    /// Parses a comma-separated list; commas within parentheses do not separate.
     pub fn list(text: &'l str) -> Vec<Self> {
-        parts(text, ['(', ')']).filter(|part| !part.is_empty()).map(Self::of).collect()
+        parts(text, ['(', ')']).filter(|part| !part.is_empty()).map(Self::new).collect()
     }
 
     /// Types of the GPUs of a list; empty of those that have none.
@@ -48,7 +48,7 @@ impl<'l> Gres<'l> {
         gpus.map(|one| one.gpu_type.unwrap_or_default().to_owned()).collect()
     }
 
-    /// Whether it is a GPU.
+    /// Whether the resource is a GPU.
     pub fn is_gpu(&self) -> bool {
         self.name.eq_ignore_ascii_case("gpu")
     }
@@ -57,11 +57,11 @@ impl<'l> Gres<'l> {
 /// A line of nodes that have GPUs of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeLine {
-    /// Its file.
+    /// Index of the file.
     pub file: usize,
     /// The nodes, as they are written.
     pub nodes: String,
-    /// Their `Gres`, as it is written.
+    /// Value of `Gres`, as written.
     pub gres: String,
     /// GPUs of each.
     pub gpus: u32,
@@ -78,7 +78,7 @@ impl NodeLine {
         let all: BTreeSet<String> = lines.iter().flat_map(|(_, _, gres)| Gres::gpu_types(gres)).collect();
         // GPUs without a type are the plan's where there are no others.
         let is_meant = |of: &String| (all.len() == 1 && of.is_empty()) || is_of_type(of, std::iter::empty(), gpu);
-        let mut found = Vec::new();
+        let mut result = Vec::new();
         for (file, nodes, gres) in lines {
             let types = Gres::gpu_types(&gres);
             if !types.iter().any(is_meant) {
@@ -100,9 +100,9 @@ impl NodeLine {
                 .iter()
                 .filter(|one| one.is_gpu())
                 .fold(0u32, |sum, one| sum.saturating_add(one.count));
-            found.push(Self { file, nodes, gres, gpus });
+            result.push(Self { file, nodes, gres, gpus });
         }
-        found
+        result
     }
 }
 
@@ -111,7 +111,7 @@ impl NodeLine {
 /// # Errors
 /// If none has.
 pub fn check_gpus(files: &[OwnFile]) -> Result<()> {
-    let editing = SlurmFiles::of(files);
+    let editing = SlurmFiles::new(files);
     let has_gpus = |conf: &Conf| {
         let nodes = conf.lines().iter().filter(|line| line.get("NodeName").is_some());
         nodes.filter_map(|line| line.get("Gres")).any(|gres| Gres::list(gres).iter().any(Gres::is_gpu))

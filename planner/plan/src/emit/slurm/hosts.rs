@@ -56,7 +56,7 @@ pub fn names(text: &str) -> Vec<String> {
 /// Names as a list that stands for them in this order.
 pub fn list(names: &[String]) -> String {
     let short = hostlist::compress(names);
-    let same = hostlist::expand(&short, MOST).is_ok_and(|found| found == names);
+    let same = hostlist::expand(&short, MOST).is_ok_and(|result| result == names);
     if same { short } else { names.join(",") }
 }
 
@@ -71,16 +71,16 @@ pub fn parts(text: &str, [open, close]: [char; 2]) -> impl Iterator<Item = &str>
 
 /// `nodes` in pieces without a comma, with their sizes.
 pub fn pieces(nodes: &Nodes) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
+    let mut result = Vec::new();
     for part in parts(&fold(nodes), ['[', ']']).filter(|part| !part.is_empty()) {
         // At most one bracket a name, nothing nested: that is how host lists are written here.
         let Some((before, (inside, after))) =
             part.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
         else {
-            found.push(part.to_owned());
+            result.push(part.to_owned());
             continue;
         };
-        found.extend(inside.split(',').map(|number| match number.contains('-') {
+        result.extend(inside.split(',').map(|number| match number.contains('-') {
             true => format!("{before}[{number}]{after}"),
             false => format!("{before}{number}{after}"),
         }));
@@ -89,7 +89,7 @@ pub fn pieces(nodes: &Nodes) -> Vec<(String, usize)> {
         let size = hostlist::expand(&part, MOST).map_or(0, |names| names.len());
         (part, size)
     };
-    found.into_iter().map(with_size).collect()
+    result.into_iter().map(with_size).collect()
 }
 
 /// `count` dealt to `sizes` in proportion: whole parts first, then one each to the largest remainders, the first of equals.

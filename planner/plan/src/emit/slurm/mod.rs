@@ -21,8 +21,8 @@ pub struct SlurmFiles<'f> {
 }
 
 impl<'f> SlurmFiles<'f> {
-    /// Those of some files that are Slurm's, unchanged.
-    pub fn of(files: &'f [OwnFile]) -> Self {
+    /// Takes those of `files` that are Slurm's, unchanged.
+    pub fn new(files: &'f [OwnFile]) -> Self {
         let files = files.iter().filter(|file| file.is_slurm());
         Self { files: files.map(|file| (file, Conf::read(&file.text))).collect(), changes: Changes::default() }
     }

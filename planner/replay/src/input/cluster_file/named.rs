@@ -102,7 +102,7 @@ fn used<'t>(facts: &JobFacts<'t>) -> BTreeMap<String, BTreeSet<&'t str>> {
     used
 }
 
-/// What the largest job held that ran on one node; `None` if none did.
+/// Largest amount that a job on one node held; `None` if none ran on one.
 fn largest(facts: &JobFacts<'_>, resource: Resource) -> Option<f64> {
     let jobs = &facts.trace.jobs;
     let on_one = |row: &usize| {

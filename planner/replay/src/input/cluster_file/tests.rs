@@ -81,7 +81,7 @@ fn sizes_as_of_the_last_moment() {
     assert_eq!(
         text(&sized(), &Wanted::default()),
         "\
-# The cluster of log as of 2020-09-13T16:26:40Z, for --cluster.
+# The cluster of log as of 2020-09-13T16:26:40Z, for --site.
 # Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.
 # How many GPUs a node has is not recorded: 8 each are assumed.
 # The source does not say which GPU models they are: add gpu_type if jobs ask for types.
@@ -180,7 +180,7 @@ fn failures_are_outages() {
     assert!(file.contains("Out at that moment: n1."), "{file}");
 }
 
-/// Found by a newcomer: of a log with starts for 3 % of its jobs, VCs were made of what these ran, and nothing said so.
+/// A log with starts for 3 % of its jobs makes VCs of what these ran, and the file says so.
 #[test]
 fn it_is_told_where_few_jobs_say_when_they_ran() {
     let unseen = ["2", "3"].map(|key| JobRow { start: None, ..job(key, "va", 1.0, 0, 4) });

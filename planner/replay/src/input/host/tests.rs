@@ -43,14 +43,14 @@ fn loaded(trace: &Trace, site: Option<&str>, hosts: Hosts) -> Loaded {
 fn amounts_are_of_each_gpu_and_rounded_down() {
     let jobs = [(8.0, Some(90.0), Some(500)), (3.0, Some(10.0), None), (0.3, Some(2.5), Some(7))];
     let trace = trace(&jobs, &[(8.0, 96.0, 512), (8.0, 64.0, 512)]);
-    let found = loaded(&trace, None, Hosts::Usual);
-    let of = |job: usize| found.workload.shape_of(job).host;
+    let result = loaded(&trace, None, Hosts::Usual);
+    let of = |job: usize| result.workload.shape_of(job).host;
     assert_eq!(of(0), HostNeed { cores_milli: 11_250, memory_mib: 64_000 });
     assert_eq!(of(1), HostNeed { cores_milli: 3_333, memory_mib: 0 });
     assert_eq!(of(2), HostNeed { cores_milli: 2_500, memory_mib: 7 * 1024 });
-    let hosts: Vec<Option<u32>> = found.cluster.pools[0].groups.iter().map(|of| of.host.cores_milli).collect();
+    let hosts: Vec<Option<u32>> = result.cluster.pools[0].groups.iter().map(|of| of.host.cores_milli).collect();
     assert_eq!(hosts, [Some(64_000), Some(96_000)]);
-    let notes = found.notes.join("\n");
+    let notes = result.notes.join("\n");
     assert!(notes.contains("Processors and memory of nodes count"), "{notes}");
     assert!(notes.contains("1 job does not say how much memory"), "{notes}");
     // GPUs alone, as everywhere else.
@@ -77,22 +77,26 @@ fn what_was_given_counts_before_what_was_asked_for() {
         alloc_mem_bytes: Some(10_000 << 20),
         ..JobRow::default()
     });
-    let found = loaded(&trace, None, Hosts::Usual);
-    assert_eq!(found.workload.shape_of(1).host, HostNeed { cores_milli: 3_333, memory_mib: 3_333 });
+    let result = loaded(&trace, None, Hosts::Usual);
+    assert_eq!(result.workload.shape_of(1).host, HostNeed { cores_milli: 3_333, memory_mib: 3_333 });
 }
 
 #[test]
 fn what_ran_and_fits_nowhere_takes_gpus_alone() {
     let jobs = [(1.0, Some(8.0), Some(4000)), (1.0, Some(80.0), Some(4))];
     let trace = trace(&jobs, &[(8.0, 96.0, 512)]);
-    let found = loaded(&trace, None, Hosts::Usual);
-    assert!(found.workload.shape_of(0).host.is_none() && !found.workload.shape_of(1).host.is_none());
-    assert!(found.notes.join("\n").contains("**1 job ran although no node that they may use has"), "{:?}", found.notes);
+    let result = loaded(&trace, None, Hosts::Usual);
+    assert!(result.workload.shape_of(0).host.is_none() && !result.workload.shape_of(1).host.is_none());
+    assert!(
+        result.notes.join("\n").contains("**1 job ran although no node that they may use has"),
+        "{:?}",
+        result.notes
+    );
     // On smaller nodes of a file what fitted the trace's own is not let off.
     let small = "[[vc]]\nname = \"*\"\nnodes = 1\ncpus_per_node = 64\nmemory_gib_per_node = 100\n";
-    let found = loaded(&trace, Some(small), Hosts::Usual);
-    assert_eq!(found.workload.shape_of(1).host.cores_milli, 80_000);
-    assert_eq!(found.cluster.pools[0].groups[0].host.memory_mib, Some(102_400));
+    let result = loaded(&trace, Some(small), Hosts::Usual);
+    assert_eq!(result.workload.shape_of(1).host.cores_milli, 80_000);
+    assert_eq!(result.cluster.pools[0].groups[0].host.memory_mib, Some(102_400));
 }
 
 #[test]
@@ -182,9 +186,9 @@ fn the_outage_of_a_node_is_that_of_one_of_its_kind() {
     assert_eq!(cluster.outages[0].node, 2);
     // What had all of the greater node is not told to be wrong.
     trace.jobs.req_mem_bytes.set(0, Some(512 * GIB));
-    let found = loaded(&trace, None, Hosts::Usual);
-    assert_eq!(found.workload.shape_of(0).host.memory_mib, 513_802);
-    assert!(!found.notes.join("\n").contains("although"), "{:?}", found.notes);
+    let result = loaded(&trace, None, Hosts::Usual);
+    assert_eq!(result.workload.shape_of(0).host.memory_mib, 513_802);
+    assert!(!result.notes.join("\n").contains("although"), "{:?}", result.notes);
 }
 
 #[test]
@@ -193,17 +197,17 @@ fn more_nodes_than_the_replay_gives_are_no_mistake_of_the_record() {
     let mut trace = trace(&jobs, &[(8.0, 96.0, 512); 3]);
     trace.jobs.alloc_nodes.set(0, Some(2));
     trace.jobs.alloc_nodes.set(1, Some(1));
-    let found = loaded(&trace, None, Hosts::Usual);
-    let notes = found.notes.join("\n");
-    assert!(found.workload.shape_of(0).host.is_none() && !found.workload.shape_of(1).host.is_none());
+    let result = loaded(&trace, None, Hosts::Usual);
+    let notes = result.notes.join("\n");
+    assert!(result.workload.shape_of(0).host.is_none() && !result.workload.shape_of(1).host.is_none());
     assert!(
         notes.contains("1 job had more nodes than the replay gives them") && !notes.contains("although"),
         "{notes}"
     );
     let options = Options { hosts: Hosts::Usual, gangs_as_recorded: true, ..Options::default() };
-    let found = load(&trace, None, &options).unwrap();
-    assert_eq!(found.workload.shape_of(0).host.cores_milli, 16_000);
-    assert!(!found.notes.join("\n").contains("more nodes than"), "{:?}", found.notes);
+    let result = load(&trace, None, &options).unwrap();
+    assert_eq!(result.workload.shape_of(0).host.cores_milli, 16_000);
+    assert!(!result.notes.join("\n").contains("more nodes than"), "{:?}", result.notes);
 }
 
 #[test]
@@ -220,28 +224,28 @@ fn what_ran_is_held_against_the_nodes_it_may_use() {
         trace
     };
     for types in [false, true] {
-        let found = loaded(&of_parts(types, &jobs, &[(8.0, 96.0, 512), (8.0, 64.0, 512)]), None, Hosts::Usual);
-        let asks: Vec<bool> = (0..3).map(|job| !found.workload.shape_of(job).host.is_none()).collect();
+        let result = loaded(&of_parts(types, &jobs, &[(8.0, 96.0, 512), (8.0, 64.0, 512)]), None, Hosts::Usual);
+        let asks: Vec<bool> = (0..3).map(|job| !result.workload.shape_of(job).host.is_none()).collect();
         assert_eq!(asks, [true, false, true], "{types}");
-        assert!(found.notes.join("\n").contains("**1 job ran although no node that"), "{:?}", found.notes);
+        assert!(result.notes.join("\n").contains("**1 job ran although no node that"), "{:?}", result.notes);
     }
     // The pieces are those of the VC's own nodes: 8 GPUs on two nodes of 4, with 64 cores each.
     let jobs = [(8.0, Some(64.0), Some(64)), (8.0, Some(128.0), Some(64)), (1.0, Some(64.0), None)];
     let trace = of_parts(false, &jobs, &[(8.0, 64.0, 512), (4.0, 64.0, 512), (4.0, 64.0, 512)]);
-    let found = loaded(&trace, None, Hosts::Usual);
-    assert_eq!(found.workload.shape_of(1).host.cores_milli, 16_000);
-    assert!(!found.notes.join("\n").contains("although"), "{:?}", found.notes);
+    let result = loaded(&trace, None, Hosts::Usual);
+    assert_eq!(result.workload.shape_of(1).host.cores_milli, 16_000);
+    assert!(!result.notes.join("\n").contains("although"), "{:?}", result.notes);
 }
 
 #[test]
 fn many_amounts_become_few() {
     let jobs: Vec<_> = (0..3000).map(|at| (1.0, Some(4.0 + f64::from(at) / 1000.0), Some(40))).collect();
-    let found = loaded(&trace(&jobs, &[(8.0, 32.0, 512)]), None, Hosts::Usual);
-    assert!(found.workload.shapes.len() <= MOST_SHAPES);
+    let result = loaded(&trace(&jobs, &[(8.0, 32.0, 512)]), None, Hosts::Usual);
+    assert!(result.workload.shapes.len() <= MOST_SHAPES);
     for (job, (_, cpus, _)) in jobs.iter().enumerate() {
-        let (exact, found) = (cpus.unwrap() * 1000.0, f64::from(found.workload.shape_of(job).host.cores_milli));
-        assert!(found < exact + 0.01 && found > exact * (1.0 - 1.0 / 256.0), "{exact} {found}");
+        let (exact, result) = (cpus.unwrap() * 1000.0, f64::from(result.workload.shape_of(job).host.cores_milli));
+        assert!(result < exact + 0.01 && result > exact * (1.0 - 1.0 / 256.0), "{exact} {result}");
     }
-    assert!(found.notes.join("\n").contains("3,000 different combinations"), "{:?}", found.notes);
+    assert!(result.notes.join("\n").contains("3,000 different combinations"), "{:?}", result.notes);
     assert_eq!([coarse(1000, 3), coarse(7, 3), coarse(0, 3), coarse(u32::MAX, 1)], [896, 7, 0, 1 << 31]);
 }

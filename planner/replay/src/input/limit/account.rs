@@ -107,7 +107,7 @@ struct Limited {
     job: Tres,
 }
 
-/// What a row says beside limits.
+/// Names and limits of a row.
 #[derive(Debug, Clone, Default)]
 struct Row {
     line: u64,
@@ -146,11 +146,11 @@ impl Accounts {
         self.by_name.contains_key(name)
     }
 
-    /// Those of a file.
+    /// Reads the accounts and associations of a file.
     pub(super) fn read(file: &LimitFile, written: &Written, unheeded: &mut BTreeSet<String>) -> Result<Self> {
-        let mut found = Self { is_printed: !written.strict, ..Self::default() };
+        let mut result = Self { is_printed: !written.strict, ..Self::default() };
         if written.accounts.is_empty() && written.associations.is_empty() {
-            return Ok(found);
+            return Ok(result);
         }
         let row = |entry: &Entry, unheeded: &mut BTreeSet<String>| row(file, entry, written.strict, unheeded);
         let accounts = written.accounts.iter().map(|entry| row(entry, unheeded)).collect::<Result<Vec<_>>>()?;
@@ -177,11 +177,11 @@ impl Accounts {
             );
             return Err(file.wrong(line, what));
         }
-        found.add_accounts(file, &accounts, written.strict)?;
+        result.add_accounts(file, &accounts, written.strict)?;
         for row in users {
-            found.add_user(file, row)?;
+            result.add_user(file, row)?;
         }
-        Ok(found)
+        Ok(result)
     }
 
     fn add_accounts(&mut self, file: &LimitFile, rows: &[Row], strict: bool) -> Result<()> {
@@ -343,7 +343,7 @@ impl Accounts {
     }
 }
 
-/// What a `Fairshare` is: a whole number, `parent`, or -1 for the default.
+/// Parses a `Fairshare`: a whole number, `parent`, or -1 for the default.
 fn shares(text: &str) -> std::result::Result<Fairshare, String> {
     let small = text.trim().to_ascii_lowercase();
     if small == "-1" {
@@ -353,7 +353,7 @@ fn shares(text: &str) -> std::result::Result<Fairshare, String> {
     if small == "parent" { Ok(Fairshare::Parent) } else { small.parse().map(Fairshare::Of).map_err(|_| wrong()) }
 }
 
-/// What an entry says.
+/// Reads a row from an entry.
 fn row(file: &LimitFile, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<String>) -> Result<Row> {
     let mut row = Row { line: entry.line, indent: entry.indent, ..Row::default() };
     for Item { line, key, value } in &entry.items {
@@ -421,13 +421,13 @@ impl LimitFile {
                 nameless += 1;
                 return None;
             };
-            let found = accounts.of_job(account, user, partition, &mut added);
-            if found.is_none() {
+            let result = accounts.of_job(account, user, partition, &mut added);
+            if result.is_none() {
                 of_unknown += 1;
                 unknown.insert(account.to_owned());
             }
-            of_others += u64::from(found.is_some_and(|at| added.contains(&at)));
-            found
+            of_others += u64::from(result.is_some_and(|at| added.contains(&at)));
+            result
         };
         let of_jobs = jobs.map(of).collect();
         if nameless > 0 {

@@ -1,4 +1,4 @@
-//! What jobs are charged to their accounts: `TRESBillingWeights` of their partition.
+//! Charges of jobs to their accounts: `TRESBillingWeights` of their partition.
 //!
 //! Slurm's usage is of *billing*: Σ weight × resource of what a job has, or the greatest of these under `PriorityFlags=MAX_TRES`; of a partition without weights the processors. Here GPUs and processors are billed where the
 //! partition has weights; where it has none, a job is charged what jobs compete for, mostly GPUs, and a note says that Slurm would charge processors. O(jobs).
@@ -13,7 +13,7 @@ use tracecast_analytics::schema::Resource;
 use super::LimitFile;
 use super::priority::{is_none, pairs};
 
-/// What a unit of each resource is billed.
+/// Billing weights of a partition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Billing {
     gpus: f64,
@@ -30,11 +30,11 @@ impl Billing {
         if is_none(text) {
             return Ok(None);
         }
-        let mut found = Self { gpus: 0.0, cpus: 0.0, most: false };
+        let mut result = Self { gpus: 0.0, cpus: 0.0, most: false };
         for (name, weight) in pairs(text)? {
             match name.as_str() {
-                "gres/gpu" => found.gpus = weight,
-                "cpu" => found.cpus = weight,
+                "gres/gpu" => result.gpus = weight,
+                "cpu" => result.cpus = weight,
                 _ if weight == 0.0 => {}
                 _ => {
                     unheeded.insert(format!("TRESBillingWeights of {name}"));
@@ -42,15 +42,15 @@ impl Billing {
             }
         }
         // Weights of what is not charged here, such as GPUs of a type, would leave all usage at 0.
-        Ok((found.gpus > 0.0 || found.cpus > 0.0).then_some(found))
+        Ok((result.gpus > 0.0 || result.cpus > 0.0).then_some(result))
     }
 
-    /// The same where a job is billed for the dearest of its resources.
+    /// Sets whether a job is billed for the dearest of its resources alone.
     fn of_the_most(self, most: bool) -> Self {
         Self { most, ..self }
     }
 
-    /// What a job of so many is billed, thousandths.
+    /// Charge of a job with so many GPUs and processors, thousandths.
     fn charge(self, gpus: f64, cpus: f64) -> u64 {
         let (gpus, cpus) = (self.gpus * gpus, self.cpus * cpus);
         let billed = if self.most { gpus.max(cpus) } else { gpus + cpus };
@@ -59,7 +59,8 @@ impl Billing {
 }
 
 impl LimitFile {
-    /// What jobs (partition, amount of what jobs compete for, processors) are charged, thousandths; empty where that is the amount for all. What is assumed is added to `notes`.
+    /// Returns the charges of jobs (partition, amount of what jobs compete for, processors),
+    /// thousandths; empty where that is the amount for all. Assumptions are added to `notes`.
     pub(in crate::input) fn bill<'t>(
         &self,
         resource: Resource,

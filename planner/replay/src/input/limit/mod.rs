@@ -133,7 +133,7 @@ struct Entry {
     indent: usize,
 }
 
-/// What a text holds, before it is understood.
+/// Entries of a text, before they are understood.
 #[derive(Debug, Clone, Default)]
 struct Written {
     globals: Vec<Item>,
@@ -141,7 +141,7 @@ struct Written {
     partitions: Vec<Entry>,
     accounts: Vec<Entry>,
     associations: Vec<Entry>,
-    /// Whether a key that is not known is a mistake, and not the column of a later Slurm.
+    /// Whether an unknown key is a mistake, and not the column of a later Slurm.
     strict: bool,
 }
 
@@ -158,7 +158,7 @@ struct Rules {
     /// Names of QOSs whose jobs its jobs stop.
     preempts: Vec<String>,
     line: u64,
-    /// Of its own, and not of the cluster.
+    /// Preemption mode of the QOS itself, and not of the cluster.
     stopped: Option<Stopped>,
     exempt_ms: Option<i64>,
 }
@@ -183,7 +183,7 @@ pub struct LimitFile {
     partitions: Vec<PartitionEntry>,
     accounts: Accounts,
     priority: Priority,
-    /// What `AccountingStorageEnforce` is, where that leaves the limits out.
+    /// Value of `AccountingStorageEnforce`, where that leaves the limits out.
     unenforced: Option<String>,
     default_qos: Option<u16>,
     deny_partition: bool,
@@ -200,30 +200,30 @@ impl LimitFile {
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let written = text::read(file, text)?;
-        let mut found = Self { file: file.to_owned(), requeue_ms: REQUEUE_MS, ..Self::default() };
+        let mut result = Self { file: file.to_owned(), requeue_ms: REQUEUE_MS, ..Self::default() };
         let mut unheeded: BTreeSet<String> = BTreeSet::new();
         for entry in &written.qos {
-            let rules = found.rules(entry, "QOS", "name", written.strict, &mut unheeded)?;
-            if found.qos.iter().any(|known| known.qos.name == rules.qos.name) {
-                return Err(found.wrong(entry.line, format!("the QOS {} is there twice", rules.qos.name)));
+            let rules = result.rules(entry, "QOS", "name", written.strict, &mut unheeded)?;
+            if result.qos.iter().any(|known| known.qos.name == rules.qos.name) {
+                return Err(result.wrong(entry.line, format!("the QOS {} is there twice", rules.qos.name)));
             }
-            found.qos.push(rules);
+            result.qos.push(rules);
         }
         for entry in &written.partitions {
-            found.partition(entry, written.strict, &mut unheeded)?;
+            result.partition(entry, written.strict, &mut unheeded)?;
         }
-        found.accounts = Accounts::read(&found, &written, &mut unheeded)?;
-        found.global(&written.globals)?;
-        unheeded.extend(std::mem::take(&mut found.priority.unheeded));
-        found.preemption()?;
-        if found.qos.is_empty() && found.partitions.is_empty() && found.accounts.is_empty() {
+        result.accounts = Accounts::read(&result, &written, &mut unheeded)?;
+        result.global(&written.globals)?;
+        unheeded.extend(std::mem::take(&mut result.priority.unheeded));
+        result.preemption()?;
+        if result.qos.is_empty() && result.partitions.is_empty() && result.accounts.is_empty() {
             let what = "there is no [[qos]], no [[account]] and no [[partition]]; write them, or export with `sacctmgr show qos -P`, `sacctmgr show assoc tree -P` and `scontrol show partition`";
-            return Err(found.wrong(1, what.to_owned()));
+            return Err(result.wrong(1, what.to_owned()));
         }
-        for partition in &found.partitions {
-            if let Some(qos) = partition.qos.as_ref().filter(|name| found.index(name).is_none()) {
+        for partition in &result.partitions {
+            if let Some(qos) = partition.qos.as_ref().filter(|name| result.index(name).is_none()) {
                 let name = &partition.name;
-                return Err(found.wrong(
+                return Err(result.wrong(
                     partition.line,
                     format!("partition {name} has the QOS {qos}, which the file does not describe"),
                 ));
@@ -231,16 +231,16 @@ impl LimitFile {
         }
         if !unheeded.is_empty() {
             let list: Vec<String> = unheeded.into_iter().collect();
-            found.notes.push(format!("Not replayed of {file}: {}.", list.join(", ")));
+            result.notes.push(format!("Not replayed of {file}: {}.", list.join(", ")));
         }
-        Ok(found)
+        Ok(result)
     }
 
     fn wrong(&self, line: u64, what: String) -> Error {
         Error::File { file: self.file.clone(), line, what }
     }
 
-    /// What the file is called.
+    /// Name of the file.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -470,18 +470,18 @@ impl LimitFile {
     }
 
     fn partition(&mut self, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<String>) -> Result<()> {
-        let mut found = PartitionEntry { line: entry.line, ..PartitionEntry::default() };
+        let mut result = PartitionEntry { line: entry.line, ..PartitionEntry::default() };
         let mut rest = Entry { line: entry.line, ..Entry::default() };
         for item in &entry.items {
             match item.key.to_ascii_lowercase().as_str() {
-                "qos" => found.qos = Some(item.value.clone()).filter(|name| !name.is_empty() && name != "N/A"),
+                "qos" => result.qos = Some(item.value.clone()).filter(|name| !name.is_empty() && name != "N/A"),
                 "maxtime" => {
                     let wall = value::minutes(&item.value);
-                    found.wall_ms = wall.map_err(|what| self.wrong(item.line, format!("MaxTime: {what}")))?;
+                    result.wall_ms = wall.map_err(|what| self.wrong(item.line, format!("MaxTime: {what}")))?;
                 }
                 "tresbillingweights" => {
                     let billing = Billing::parse(&item.value, unheeded);
-                    found.billing =
+                    result.billing =
                         billing.map_err(|what| self.wrong(item.line, format!("TRESBillingWeights: {what}")))?;
                 }
                 // Of what Slurm says of a partition, all else is about nodes and access.
@@ -501,18 +501,18 @@ impl LimitFile {
             );
         }
         let rules = self.rules(&rest, "partition", "partitionname", strict, unheeded)?;
-        found.name.clone_from(&rules.qos.name);
-        if self.partitions.iter().any(|known| known.name == found.name) {
-            return Err(self.wrong(entry.line, format!("the partition {} is there twice", found.name)));
+        result.name.clone_from(&rules.qos.name);
+        if self.partitions.iter().any(|known| known.name == result.name) {
+            return Err(self.wrong(entry.line, format!("the partition {} is there twice", result.name)));
         }
         if limited {
-            if found.qos.is_some() {
-                let what = format!("partition {}: give it a QOS or limits of its own, not both", found.name);
+            if result.qos.is_some() {
+                let what = format!("partition {}: give it a QOS or limits of its own, not both", result.name);
                 return Err(self.wrong(entry.line, what));
             }
-            found.own = Some(Box::new(rules));
+            result.own = Some(Box::new(rules));
         }
-        self.partitions.push(found);
+        self.partitions.push(result);
         Ok(())
     }
 
@@ -578,7 +578,7 @@ impl LimitFile {
         Ok(Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms).accounted(self.accounting())?)
     }
 
-    /// How usage is accounted.
+    /// Returns how usage is accounted.
     pub(super) fn accounting(&self) -> Accounting {
         let charges_ends = self.unenforced.is_none();
         Accounting { weights: self.priority.weights(), charges_ends, ..self.priority.accounting }

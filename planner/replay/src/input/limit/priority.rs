@@ -41,7 +41,7 @@ pub(super) const KEYS: [&str; 15] = [
 /// Flags that change nothing here.
 const FLAGS: [&str; 3] = ["", "fair_tree", "accrue_always"];
 
-/// What is known of it.
+/// Settings of the multifactor priority plugin.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Priority {
     pub(super) accounting: Accounting,
@@ -54,7 +54,7 @@ pub(super) struct Priority {
     is_basic: bool,
     /// Whether a job is billed for the dearest of its resources, and not for all.
     pub(super) bills_most: bool,
-    /// What is known and not replayed.
+    /// Settings that are known and not replayed.
     pub(super) unheeded: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl Priority {
         (self.is_weighed && !self.is_basic).then_some(weights)
     }
 
-    /// The same in words.
+    /// Returns the weights in a sentence, if an order without weights takes them.
     pub(super) fn told(&self, file: &str) -> Option<String> {
         let Weights { age, fair_share, size, qos, .. } = self.weights()?;
         Some(format!(
@@ -169,10 +169,10 @@ pub(super) fn pairs(text: &str) -> Result<Vec<(String, f64)>, String> {
 mod tests {
     use super::*;
 
-    /// As a Slurm 22.05 prints it.
+    /// The settings as a Slurm 22.05 prints them.
     #[test]
     fn what_a_slurm_prints() {
-        let mut found = Priority::default();
+        let mut result = Priority::default();
         for line in [
             "FairShareDampeningFactor = 3",
             "PriorityDecayHalfLife   = 00:10:00",
@@ -189,17 +189,17 @@ mod tests {
             "PriorityWeightTRES      = CPU=1,GRES/gpu=320",
         ] {
             let (key, value) = line.split_once('=').unwrap();
-            assert!(found.take(&key.trim().to_ascii_lowercase(), value.trim()).unwrap(), "{line}");
+            assert!(result.take(&key.trim().to_ascii_lowercase(), value.trim()).unwrap(), "{line}");
         }
-        let Accounting { algorithm, half_life_ms, period_ms, dampening, .. } = found.accounting;
+        let Accounting { algorithm, half_life_ms, period_ms, dampening, .. } = result.accounting;
         assert_eq!((algorithm, half_life_ms), (Algorithm::Classic, Some(600_000)));
         assert_eq!((period_ms, dampening), (60_000, 3));
-        let weights = found.weights().unwrap();
+        let weights = result.weights().unwrap();
         assert_eq!([weights.age, weights.fair_share, weights.size, weights.qos], [10.0, 100_000.0, 320.0, 0.0]);
-        assert_eq!(found.unheeded, ["PriorityWeightPartition", "PriorityWeightTRES of cpu"]);
-        assert!(found.take("prioritycalcperiod", "0").is_err() && found.take("priorityweightage", "-1").is_err());
-        found.take("prioritydecayhalflife", "0").unwrap();
-        found.take("prioritytype", "priority/basic").unwrap();
-        assert_eq!((found.accounting.half_life_ms, found.weights()), (None, None));
+        assert_eq!(result.unheeded, ["PriorityWeightPartition", "PriorityWeightTRES of cpu"]);
+        assert!(result.take("prioritycalcperiod", "0").is_err() && result.take("priorityweightage", "-1").is_err());
+        result.take("prioritydecayhalflife", "0").unwrap();
+        result.take("prioritytype", "priority/basic").unwrap();
+        assert_eq!((result.accounting.half_life_ms, result.weights()), (None, None));
     }
 }

@@ -117,7 +117,7 @@ fn who_preempts_whom() {
         assert!(
             message
                 .as_ref()
-                .is_some_and(|found| found.contains(said) || (to == "low,high" && found.contains("preempts itself"))),
+                .is_some_and(|result| result.contains(said) || (to == "low,high" && result.contains("preempts itself"))),
             "{to}: {message:?}"
         );
     }

@@ -36,7 +36,7 @@ fn head(cells: &[&str]) -> Option<Kind> {
     }
 }
 
-/// What the text says.
+/// Reads a text of any of the forms.
 pub(super) fn read(file: &str, text: &str) -> Result<Written> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
     let cells: Vec<&str> = first.split('|').map(str::trim).collect();
@@ -91,7 +91,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// What Slurm's commands print.
+/// Reads the output of Slurm's commands.
 fn printed(file: &str, text: &str) -> Result<Written> {
     let mut written = Written::default();
     let mut header: Vec<&str> = Vec::new();

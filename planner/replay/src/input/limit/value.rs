@@ -40,7 +40,7 @@ pub(super) struct Tres {
 impl Tres {
     /// Reads `gres/gpu=8,cpu=64`; what is of something else is added to `unheeded`.
     pub(super) fn parse(text: &str, key: &str, unheeded: &mut BTreeSet<String>) -> Result<Self, String> {
-        let mut found = Self::default();
+        let mut result = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let malformed = || format!("`{part}` is no limit of a resource; write gres/gpu=8");
             let (name, value) = part.split_once('=').ok_or_else(malformed)?;
@@ -55,9 +55,9 @@ impl Tres {
                 Ok(Some((value * 1000.0).round() as u64))
             };
             match name.trim().to_ascii_lowercase().as_str() {
-                "gres/gpu" => found.gpus = amount()?,
-                "cpu" => found.cpus = amount()?,
-                "node" => found.nodes = amount()?,
+                "gres/gpu" => result.gpus = amount()?,
+                "cpu" => result.cpus = amount()?,
+                "node" => result.nodes = amount()?,
                 // Amounts of memory have units, such as 500G.
                 "mem" | "billing" | "energy" | "license" | "pages" | "vmem" => {
                     unheeded.insert(format!("{key} of {name}"));
@@ -68,10 +68,10 @@ impl Tres {
                 _ => return Err(malformed()),
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
-    /// What of it jobs compete for.
+    /// Returns the amount of a resource.
     pub(super) fn of(self, resource: Resource) -> Option<u64> {
         match resource {
             Resource::Gpus => self.gpus,
@@ -94,12 +94,13 @@ pub(super) fn minutes(text: &str) -> Result<Option<i64>, String> {
     length(text, 60)
 }
 
-/// The same where a bare number is seconds.
+/// Parses a length of time as Slurm writes it where a bare number is seconds; in milliseconds,
+/// `None` for no limit.
 pub(super) fn seconds(text: &str) -> Result<Option<i64>, String> {
     length(text, 1)
 }
 
-/// What becomes of a job that is preempted; `None` if the cluster says it.
+/// Parses the fate of a preempted job; `None` if the cluster's mode holds.
 pub(super) fn mode(text: &str) -> Result<Option<Stopped>, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "" | "cluster" | "off" => Ok(None),

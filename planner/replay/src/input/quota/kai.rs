@@ -50,7 +50,7 @@ const LONGEST_MS: f64 = 3.2e12;
 /// The shortest window, and time between two measurements, ms.
 const SHORTEST_MS: i64 = 1000;
 
-/// What a queue has of a resource, thousandths of a GPU or processor.
+/// Amounts of a resource that a queue has, thousandths of a GPU or processor.
 #[derive(Debug, Clone, Copy)]
 struct Amounts {
     quota: Option<u64>,
@@ -111,7 +111,7 @@ pub(super) fn is_kai(documents: &[Document]) -> bool {
 impl KaiFile {
     /// Reads the objects of a file called `file`.
     pub(super) fn parse(file: &str, documents: &[Document]) -> Result<Self> {
-        let mut found = Self { file: file.to_owned(), ..Self::default() };
+        let mut result = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         for document in documents {
             let object = &document.content;
@@ -120,39 +120,40 @@ impl KaiFile {
             let place = Place { file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
             if kind == "Queue" && of_group(object, GROUP) {
                 let queue = queue(name, object, &place)?;
-                if found.queues.iter().any(|other| other.listed.name == name) {
+                if result.queues.iter().any(|other| other.listed.name == name) {
                     return Err(place.wrong("it is there twice"));
                 }
-                if found.queues.len() >= MOST_QUEUES {
+                if result.queues.len() >= MOST_QUEUES {
                     return Err(place.wrong(format!("there are more than {MOST_QUEUES} queues")));
                 }
-                found.queues.push(queue);
+                result.queues.push(queue);
             } else if kind == "SchedulingShard" && of_group(object, SHARD_GROUP) {
-                if std::mem::replace(&mut found.has_shard, true) {
+                if std::mem::replace(&mut result.has_shard, true) {
                     return Err(place.wrong("there is another SchedulingShard; leave the one whose nodes are replayed"));
                 }
-                found.shard(object, &place)?;
+                result.shard(object, &place)?;
             } else if kind == "PriorityClass" {
-                found.priorities.insert(name.to_owned(), priority_class(object, &place)?);
+                result.priorities.insert(name.to_owned(), priority_class(object, &place)?);
             } else {
                 *others.entry(kind.to_owned()).or_default() += 1;
             }
         }
         if !others.is_empty() {
             let list: Vec<String> = others.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-            found
+            result
                 .notes
                 .push(format!("Objects of {file} that say nothing of KAI's queues are not read: {}.", list.join(", ")));
         }
         // What can be wrong with the tree is wrong for all resources.
-        found.tree(Resource::Gpus, 0)?;
-        Ok(found)
+        result.tree(Resource::Gpus, 0)?;
+        Ok(result)
     }
 
-    /// What a SchedulingShard says. It has many fields that say nothing of shares, so only those are refused that differ from one that does in the case of letters.
+    /// Reads a SchedulingShard. It has many fields that say nothing of shares, so only those are
+    /// refused that differ from one that does in the case of letters.
     fn shard(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
-        if let Some((found, known)) = object.pointer("/spec").and_then(|spec| miswritten(spec, &SHARD_FIELDS)) {
-            return Err(place.wrong(format!("`{found}` is no field of it; write `{known}`")));
+        if let Some((result, known)) = object.pointer("/spec").and_then(|spec| miswritten(spec, &SHARD_FIELDS)) {
+            return Err(place.wrong(format!("`{result}` is no field of it; write `{known}`")));
         }
         let number = |pointers: &[&str], what: &str, least: f64| -> Result<Option<u64>> {
             let Some(value) = pointers.iter().find_map(|at| object.pointer(at)).filter(|value| !value.is_null()) else {
@@ -297,7 +298,7 @@ impl KaiFile {
         Ok(cluster)
     }
 
-    /// What is said of the queues.
+    /// Returns the notes on the queues.
     fn told(&self, cluster: &Cluster, resource: Resource) -> Vec<String> {
         let Some(tree) = &cluster.kai else { return Vec::new() };
         let all = cluster.largest().1;
@@ -379,7 +380,7 @@ fn milliseconds(text: &str) -> Option<i64> {
 }
 
 fn queue(name: &str, object: &Value, place: &Place<'_>) -> Result<Written> {
-    let listed = ListedQueue::of(name, place.text(object, "/spec/parentQueue")?, object, place)?;
+    let listed = ListedQueue::new(name, place.text(object, "/spec/parentQueue")?, object, place)?;
     place.fields(object.get("spec"), "spec", &SPEC_FIELDS)?;
     let priority = match object.pointer("/spec/priority") {
         None | Some(Value::Null) => QUEUE_PRIORITY,
@@ -398,7 +399,8 @@ fn queue(name: &str, object: &Value, place: &Place<'_>) -> Result<Written> {
     })
 }
 
-/// What a queue has of a resource, of which one is so many thousandths of what is counted.
+/// Returns the amounts of a resource that a queue has, one of it being `milli` thousandths of what
+/// is counted.
 fn amounts(object: &Value, resource: &str, milli: f64, place: &Place<'_>) -> Result<Amounts> {
     let of = object.pointer(&format!("/spec/resources/{resource}"));
     place.fields(of, &format!("resources.{resource}"), &RESOURCE_FIELDS)?;

@@ -21,7 +21,7 @@ pub(super) struct ListedQueue {
 /// Where a queue stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueuePlace {
-    /// Its position in the file.
+    /// Position in the file.
     pub(super) at: usize,
     /// The place of the queue above it.
     pub(super) parent: Option<u16>,
@@ -34,7 +34,7 @@ impl ListedQueue {
     ///
     /// # Errors
     /// If it has no name, or the time of its creation is no text.
-    pub(super) fn of(name: &str, parent: Option<String>, object: &Value, place: &Place<'_>) -> Result<Self> {
+    pub(super) fn new(name: &str, parent: Option<String>, object: &Value, place: &Place<'_>) -> Result<Self> {
         if name.is_empty() {
             return Err(place.wrong("it has no metadata.name"));
         }

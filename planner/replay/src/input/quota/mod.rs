@@ -95,7 +95,7 @@ struct Queue {
     quotas: Vec<Written>,
     rules: QueueRules,
     weight_milli: u64,
-    /// Whether it asks for admission fair sharing.
+    /// Whether the queue asks for admission fair sharing.
     by_usage: bool,
 }
 
@@ -127,7 +127,7 @@ pub struct QuotaFile {
     /// LocalQueues with a weight of their own.
     weighted_queues: u64,
     notes: Vec<String>,
-    /// What the file says if its queues are KAI's or Volcano's; all else is empty then.
+    /// Queues of KAI or Volcano, if the file has such; all other fields are empty then.
     divided: Option<DividedFile>,
 }
 
@@ -143,7 +143,7 @@ impl Place<'_> {
         Error::File { file: self.file.to_owned(), line: self.line, what: format!("{}: {what}", self.what) }
     }
 
-    /// One of the words that a field knows, by its place among them; `None` if the field is not there.
+    /// Returns the index in `known` of the word at `pointer`; `None` if the field is not there.
     fn word(&self, value: &Value, pointer: &str, known: &[&str]) -> Result<Option<usize>> {
         match value.pointer(pointer) {
             None | Some(Value::Null) => Ok(None),
@@ -199,17 +199,17 @@ impl QuotaFile {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let mut found = Self { file: file.to_owned(), ..Self::default() };
+        let mut result = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let documents = documents(file, text)?;
-        found.divided = DividedFile::parse(file, &documents)?;
-        if found.divided.is_some() {
-            return Ok(found);
+        result.divided = DividedFile::parse(file, &documents)?;
+        if result.divided.is_some() {
+            return Ok(result);
         }
         for document in &documents {
-            found.take(document, &mut others)?;
+            result.take(document, &mut others)?;
         }
-        if found.queues.is_empty() {
+        if result.queues.is_empty() {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
@@ -218,13 +218,13 @@ impl QuotaFile {
         }
         if !others.is_empty() {
             let list: Vec<String> = others.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
-            found
+            result
                 .notes
                 .push(format!("Objects of {file} that say nothing of quotas are not read: {}.", list.join(", ")));
         }
         // What can be wrong with the tree is wrong for all resources.
-        found.tree(&[], Resource::Gpus)?;
-        Ok(found)
+        result.tree(&[], Resource::Gpus)?;
+        Ok(result)
     }
 
     fn take(&mut self, document: &Document, others: &mut BTreeMap<String, usize>) -> Result<()> {
@@ -234,7 +234,7 @@ impl QuotaFile {
         let file = self.file.clone();
         let place = Place { file: &file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
         if kind == "Node" {
-            self.nodes.extend(LabelledNode::of(object));
+            self.nodes.extend(LabelledNode::new(object));
             return Ok(());
         }
         if kind == "ConfigMap" {
@@ -396,7 +396,7 @@ impl QuotaFile {
         Ok(Queue { name: name.to_owned(), cohort, quotas, rules, weight_milli, by_usage })
     }
 
-    /// What the file is called.
+    /// Name of the file.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -406,7 +406,7 @@ impl QuotaFile {
         self.divided.as_ref().map_or(Scan::Kueue, DividedFile::scan)
     }
 
-    /// Whether it gives priority classes their values.
+    /// Whether the file gives priority classes their values.
     pub fn ranks(&self) -> bool {
         self.divided.as_ref().map_or(!self.priorities.is_empty(), DividedFile::ranks)
     }
@@ -642,7 +642,7 @@ fn quotas(object: &Value, place: &Place<'_>) -> Result<Vec<Written>> {
             Some(_) => Err(place.wrong(format!("{what} is no list"))),
         }
     };
-    let mut found: Vec<Written> = Vec::new();
+    let mut result: Vec<Written> = Vec::new();
     for group in list(object.pointer("/spec/resourceGroups"), "spec.resourceGroups")? {
         for flavor in list(group.get("flavors"), "flavors")? {
             let name = flavor.get("name").and_then(Value::as_str).ok_or_else(|| place.wrong("a flavor has no name"))?;
@@ -668,12 +668,12 @@ fn quotas(object: &Value, place: &Place<'_>) -> Result<Vec<Written>> {
                 if quota.lending_limit.is_some_and(|limit| limit > quota.nominal) {
                     return Err(place.wrong(format!("lendingLimit of {of} in {name} is above its nominalQuota")));
                 }
-                if found.iter().any(|written| written.flavor == name && written.resource == of) {
+                if result.iter().any(|written| written.flavor == name && written.resource == of) {
                     return Err(place.wrong(format!("{of} in {name} is there twice")));
                 }
-                found.push(Written { flavor: name.to_owned(), resource: of.to_owned(), quota });
+                result.push(Written { flavor: name.to_owned(), resource: of.to_owned(), quota });
             }
         }
     }
-    Ok(found)
+    Ok(result)
 }

@@ -28,8 +28,8 @@ pub(super) struct LabelledNode {
 }
 
 impl LabelledNode {
-    /// Of an object; `None` if it has no GPUs.
-    pub(super) fn of(object: &Value) -> Option<Self> {
+    /// Reads a Node object; `None` if it has no GPUs.
+    pub(super) fn new(object: &Value) -> Option<Self> {
         let amounts =
             ["/status/allocatable", "/status/capacity"].into_iter().find_map(|at| object.pointer(at)?.as_object());
         let gpus = amounts?.iter().filter(|(name, _)| is_gpu(name) && !is_slice(name));
@@ -49,7 +49,7 @@ impl LabelledNode {
     }
 }
 
-/// What a level with this label is called.
+/// Name of the level with this label.
 fn name(label: &str) -> &str {
     let plain = label.rsplit_once('/').map_or(label, |(_, plain)| plain);
     plain.strip_prefix(PREFIX).filter(|rest| !rest.is_empty()).unwrap_or(plain)
@@ -135,7 +135,7 @@ mod tests {
             labels["example.com/topology-rack"] = rack.into();
         }
         let object = json!({"metadata": {"labels": labels}, "status": {"allocatable": {"nvidia.com/gpu": gpus.to_string(), "cpu": "96"}}});
-        LabelledNode::of(&object).unwrap()
+        LabelledNode::new(&object).unwrap()
     }
 
     fn levels() -> Vec<String> {
@@ -154,9 +154,9 @@ mod tests {
         let mut cluster = Cluster { gpu_types: vec!["A100".to_owned(), "V100".to_owned()], ..Cluster::default() };
         let group = |nodes, gpus, of| Group { gpu_type: Some(of), ..Group::fixed(nodes, gpus) };
         cluster.pools.push(Pool { groups: vec![group(1, 4, 1), group(3, 8, 0), group(2, 8, 1)] });
-        let found = lie(&cluster, &nodes, &levels()).unwrap().unwrap();
-        assert_eq!(found.levels(), ["rack"]);
-        let of: Vec<Option<u32>> = (0..6).map(|node| found.domain(node, 0)).collect();
+        let result = lie(&cluster, &nodes, &levels()).unwrap().unwrap();
+        assert_eq!(result.levels(), ["rack"]);
+        let of: Vec<Option<u32>> = (0..6).map(|node| result.domain(node, 0)).collect();
         // r1 is 0, r2 is 1. The third A100 lacks the label, and of V100 with 8 GPUs there is only one Node.
         assert_eq!(of, [Some(0), Some(0), Some(1), None, Some(1), None]);
     }
@@ -166,7 +166,7 @@ mod tests {
         let cluster = Cluster::of_vcs(&[("a", 2, 8)]);
         assert_eq!(lie(&cluster, &[node(None, 8, "A100")], &levels()).unwrap(), None);
         assert_eq!(lie(&cluster, &[node(Some("r1"), 8, "A100")], &[HOSTNAME.to_owned()]).unwrap(), None);
-        assert!(LabelledNode::of(&json!({"status": {"allocatable": {"cpu": "8"}}})).is_none());
+        assert!(LabelledNode::new(&json!({"status": {"allocatable": {"cpu": "8"}}})).is_none());
         assert_eq!(
             [name("cloud.provider.com/topology-rack"), name("zone"), name("a/topology-")],
             ["rack", "zone", "topology-"]

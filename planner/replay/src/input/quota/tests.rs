@@ -1,4 +1,4 @@
-//! What a file of quotas says, and what is said of one that is wrong.
+//! Tests of files of quotas, and of the errors of wrong ones.
 
 use super::*;
 use tracecast_sim::{Group, Pool};
@@ -82,8 +82,8 @@ fn what_kueue_says_becomes_rules_and_quotas() {
     assert_eq!((file.priority("urgent"), file.priority("other")), (Some(1000), None));
     assert_eq!(file.nominal_gpus(), 28.0);
     let mut notes = Vec::new();
-    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), Resource::Gpus, 0, &mut notes).unwrap();
-    let cohorts = found.cohorts.as_ref().unwrap();
+    let result = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), Resource::Gpus, 0, &mut notes).unwrap();
+    let cohorts = result.cohorts.as_ref().unwrap();
     let flavors: Vec<_> = cohorts.flavors().iter().map(|flavor| (flavor.name.as_str(), flavor.gpu_type)).collect();
     assert_eq!(flavors, [("v100", Some(0)), ("big", Some(1))]);
     let members: Vec<_> =
@@ -185,8 +185,8 @@ fn by_usage(asking: &[&str], more: &str) -> QuotaFile {
 
 fn half_lives(file: &QuotaFile, resource: Resource) -> (Vec<Option<i64>>, String) {
     let mut notes = Vec::new();
-    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), resource, 0, &mut notes).unwrap();
-    let rules = found.cohorts.unwrap().rules().iter().map(|rules| rules.usage_half_life_ms).collect();
+    let result = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), resource, 0, &mut notes).unwrap();
+    let rules = result.cohorts.unwrap().rules().iter().map(|rules| rules.usage_half_life_ms).collect();
     (rules, notes.join(" "))
 }
 
@@ -195,8 +195,8 @@ const USAGE: &str = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configurat
 #[test]
 fn admission_fair_sharing_has_the_half_life_of_the_configuration() {
     let week = Some(168 * 3_600_000);
-    let (found, told) = half_lives(&by_usage(&["vision", "speech"], USAGE), Resource::Gpus);
-    assert_eq!(found, [week, week]);
+    let (result, told) = half_lives(&by_usage(&["vision", "speech"], USAGE), Resource::Gpus);
+    assert_eq!(result, [week, week]);
     assert!(
         told.contains(
             "vision, speech: jobs of the user who has used least of the queue lately go first, with a half-life of 7 d"
@@ -205,8 +205,8 @@ fn admission_fair_sharing_has_the_half_life_of_the_configuration() {
     );
     assert!(told.contains("usageSamplingInterval"), "{told}");
     // Queue by queue.
-    let (found, told) = half_lives(&by_usage(&["speech"], USAGE), Resource::Gpus);
-    assert_eq!(found, [None, week]);
+    let (result, told) = half_lives(&by_usage(&["speech"], USAGE), Resource::Gpus);
+    assert_eq!(result, [None, week]);
     assert!(told.contains("speech: jobs of the user") && !told.contains("vision, speech"), "{told}");
     // As it lies in the cluster.
     let map = format!(
@@ -218,19 +218,19 @@ fn admission_fair_sharing_has_the_half_life_of_the_configuration() {
 
 #[test]
 fn admission_fair_sharing_that_is_not_followed_is_told() {
-    let (found, told) = half_lives(&by_usage(&["vision"], ""), Resource::Gpus);
-    assert_eq!(found, [None, None]);
+    let (result, told) = half_lives(&by_usage(&["vision"], ""), Resource::Gpus);
+    assert_eq!(result, [None, None]);
     assert!(told.contains("vision asks for admission fair sharing, and no Configuration of q.yaml has"), "{told}");
-    let (found, told) = half_lives(&by_usage(&[], USAGE), Resource::Gpus);
-    assert_eq!(found, [None, None]);
+    let (result, told) = half_lives(&by_usage(&[], USAGE), Resource::Gpus);
+    assert_eq!(result, [None, None]);
     assert!(told.contains("no ClusterQueue asks for it"), "{told}");
-    let (found, told) = half_lives(&by_usage(&["vision"], &USAGE.replace("168h0m0s", "0s")), Resource::Gpus);
-    assert_eq!(found, [None, None]);
+    let (result, told) = half_lives(&by_usage(&["vision"], &USAGE.replace("168h0m0s", "0s")), Resource::Gpus);
+    assert_eq!(result, [None, None]);
     assert!(told.contains("a half-life of 0"), "{told}");
     // Where GPUs weigh nothing, what counts in Kueue is not known here.
     let weights = format!("{USAGE}  resourceWeights: {{nvidia.com/gpu: 0, cpu: 1}}\n");
-    let (found, told) = half_lives(&by_usage(&["vision"], &weights), Resource::Gpus);
-    assert_eq!(found, [None, None]);
+    let (result, told) = half_lives(&by_usage(&["vision"], &weights), Resource::Gpus);
+    assert_eq!(result, [None, None]);
     assert!(told.contains("resourceWeights gives GPUs no weight"), "{told}");
     assert_eq!(half_lives(&by_usage(&["vision"], &weights), Resource::Cpus).0[0], Some(168 * 3_600_000));
     let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: x, namespace: y}\nspec: {clusterQueue: vision, fairSharing: {weight: 2}}\n---\n";

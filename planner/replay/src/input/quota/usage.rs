@@ -19,7 +19,7 @@ use tracecast_sim::workload::UNKNOWN_USER;
 
 /// Fields of `admissionFairSharing`.
 const FIELDS: [&str; 3] = ["usageHalfLifeTime", "usageSamplingInterval", "resourceWeights"];
-/// What a ClusterQueue may ask for.
+/// Admission modes of a ClusterQueue.
 const MODES: [&str; 2] = ["NoAdmissionFairSharing", "UsageBasedAdmissionFairSharing"];
 
 /// Whether a ClusterQueue asks for admission fair sharing.
@@ -27,7 +27,7 @@ pub(super) fn goes_by_usage(object: &Value, place: &Place<'_>) -> Result<bool> {
     Ok(place.word(object, "/spec/admissionScope/admissionMode", &MODES)? == Some(1))
 }
 
-/// What a Configuration says of admission fair sharing.
+/// Admission fair sharing of a Configuration.
 #[derive(Debug, Clone)]
 pub(super) struct UsageSharing {
     half_life_ms: i64,
@@ -35,7 +35,7 @@ pub(super) struct UsageSharing {
 }
 
 impl UsageSharing {
-    /// What is there, if anything.
+    /// Reads the admission fair sharing of a Configuration, if it has any.
     pub(super) fn of(configuration: &Value, place: &Place<'_>) -> Result<Option<Self>> {
         let Some(sharing) = configuration.get("admissionFairSharing").filter(|of| !of.is_null()) else {
             return Ok(None);
@@ -61,7 +61,7 @@ impl QuotaFile {
         usage.weighs(resource).then_some(usage.half_life_ms)
     }
 
-    /// What is followed of admission fair sharing, and what is not.
+    /// Returns the notes on the parts of admission fair sharing that are followed and that are not.
     pub(super) fn told_of_usage(&self, resource: Resource) -> Vec<String> {
         let asking: Vec<&str> =
             self.queues.iter().filter(|queue| queue.by_usage).map(|queue| queue.name.as_str()).collect();
@@ -109,7 +109,7 @@ impl QuotaFile {
         told
     }
 
-    /// What is said where queues go by what users have used and the trace names no user.
+    /// Returns the note for a trace without users where queues go by their usage.
     pub(in crate::input) fn users_unknown(&self, users: &[String], resource: Resource) -> Option<String> {
         let by_usage = self.half_life_ms(resource).is_some() && self.queues.iter().any(|queue| queue.by_usage);
         let nobody = users.iter().all(|user| user.starts_with(UNKNOWN_USER));

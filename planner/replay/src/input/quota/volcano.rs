@@ -30,7 +30,7 @@ use tracecast_sim::volcano::{Plugin, VolcanoQueue, VolcanoQueues, VolcanoRules};
 const GROUP: &str = "scheduling.volcano.sh/";
 /// How the queues are exported.
 const EXPORT: &str = "export all of them with `kubectl get queues.scheduling.volcano.sh -o yaml`";
-/// What lies above all queues.
+/// Name of the queue above all others.
 const ROOT: &str = "root";
 /// Fields of a queue's `spec`.
 const SPEC_FIELDS: [&str; 12] = [
@@ -48,7 +48,7 @@ const SPEC_FIELDS: [&str; 12] = [
     "state",
 ];
 
-/// What a queue has of a resource, thousandths of a GPU or processor.
+/// Amounts of a resource that a queue has, thousandths of a GPU or processor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amounts {
     deserved: Option<u64>,
@@ -95,7 +95,7 @@ fn is_queue(object: &Value) -> bool {
 impl VolcanoFile {
     /// Reads the objects of a file called `file`.
     pub(super) fn parse(file: &str, documents: &[Document]) -> Result<Self> {
-        let mut found = Self { file: file.to_owned(), ..Self::default() };
+        let mut result = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let mut conf: Option<Conf> = None;
         for document in documents {
@@ -109,13 +109,13 @@ impl VolcanoFile {
                     return Err(place.wrong("there is another configuration of the scheduler; leave the one that runs"));
                 }
             } else if is_queue(object) {
-                found.take(name, object, &place)?;
+                result.take(name, object, &place)?;
             } else if kind == "PriorityClass" {
                 let value = priority_class(object, &place)?;
                 if object.get("globalDefault").and_then(Value::as_bool) == Some(true) {
-                    found.usual = value;
+                    result.usual = value;
                 }
-                found.priorities.insert(name.to_owned(), value);
+                result.priorities.insert(name.to_owned(), value);
             } else {
                 *others.entry(kind.to_owned()).or_default() += 1;
             }
@@ -123,22 +123,22 @@ impl VolcanoFile {
         if !others.is_empty() {
             let list: Vec<String> = others.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
             let list = list.join(", ");
-            found.notes.push(format!("Objects of {file} that say nothing of Volcano's queues are not read: {list}."));
+            result.notes.push(format!("Objects of {file} that say nothing of Volcano's queues are not read: {list}."));
         }
-        if found.queues.is_empty() {
+        if result.queues.is_empty() {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
                 what: format!("there is no Queue but {ROOT}; {EXPORT}"),
             });
         }
-        found.configure(conf);
+        result.configure(conf);
         // What can be wrong with the queues is wrong for all resources.
-        found.tree(Resource::Gpus)?;
-        Ok(found)
+        result.tree(Resource::Gpus)?;
+        Ok(result)
     }
 
-    /// What holds for all queues: as configured, or as is usual for such queues.
+    /// Sets the rules of all queues: as configured, or the usual ones for such queues.
     fn configure(&mut self, conf: Option<Conf>) {
         let has_parents = self.queues.iter().any(|queue| queue.listed.parent.is_some());
         let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
@@ -207,7 +207,7 @@ impl VolcanoFile {
         self.say(name, object);
         let parent = place.text(object, "/spec/parent")?.filter(|parent| parent != ROOT);
         let queue = Written {
-            listed: ListedQueue::of(name, parent, object, place)?,
+            listed: ListedQueue::new(name, parent, object, place)?,
             weight: weight.unsigned_abs(),
             priority: number("priority", 0, i32::MIN)?,
             reclaimable,
@@ -238,7 +238,7 @@ impl VolcanoFile {
         }
     }
 
-    /// What a queue has of a resource.
+    /// Returns the amounts of a resource that a queue has.
     fn amounts(&mut self, object: &Value, resource: Resource, place: &Place<'_>) -> Result<Amounts> {
         let mut sum = |pointer: &str| -> Result<Option<u64>> {
             let of = match object.pointer(pointer) {
@@ -246,7 +246,7 @@ impl VolcanoFile {
                 Some(Value::Object(of)) => of,
                 Some(other) => return Err(place.wrong(format!("{pointer} is {other}; write resources and amounts"))),
             };
-            let mut found = None;
+            let mut result = None;
             for (name, value) in of {
                 let is_counted = [Resource::Gpus, Resource::Cpus].into_iter().any(|what| counts(name, what));
                 let what = format!("{name} in {pointer}");
@@ -255,13 +255,13 @@ impl VolcanoFile {
                     self.notes.push(format!("{}: amounts of slices of GPUs are not replayed: {name}.", place.what));
                 }
                 if let Some(amount) = amount.filter(|_| counts(name, resource)) {
-                    found = Some(found.unwrap_or(0) + amount);
+                    result = Some(result.unwrap_or(0) + amount);
                     if resource == Resource::Gpus {
                         self.kinds.insert(name.clone());
                     }
                 }
             }
-            Ok(found)
+            Ok(result)
         };
         Ok(Amounts {
             deserved: sum("/spec/deserved")?,
@@ -350,7 +350,7 @@ impl VolcanoFile {
     }
 }
 
-/// What is said of the queues.
+/// Returns the notes on the queues.
 fn told(cluster: &Cluster, resource: Resource) -> Vec<String> {
     let Some(tree) = &cluster.volcano else { return Vec::new() };
     let (all, many) = (cluster.largest().1, resource.many());
@@ -396,7 +396,7 @@ fn configuration(object: &Value, place: &Place<'_>) -> Result<Option<Conf>> {
         return Ok(None);
     }
     let texts = object.get("data").and_then(Value::as_object).into_iter().flatten();
-    let mut found: Vec<(&str, Value)> = Vec::new();
+    let mut result: Vec<(&str, Value)> = Vec::new();
     for (name, text) in texts.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?))) {
         if !text.contains("tiers") && !text.contains("actions") {
             continue;
@@ -404,15 +404,15 @@ fn configuration(object: &Value, place: &Place<'_>) -> Result<Option<Conf>> {
         let Ok(inner) = documents(place.file, text) else {
             return Err(place.wrong(format!("its {name} is no YAML")));
         };
-        found
+        result
             .extend(inner.into_iter().map(|document| (name, document.content)).filter(|(_, content)| is_conf(content)));
     }
     // Volcano's own name for it; a ConfigMap may keep others beside it.
-    if let Some(own) = found.iter().position(|(name, _)| *name == "volcano-scheduler.conf") {
-        found.swap(0, own);
-        found.truncate(1);
+    if let Some(own) = result.iter().position(|(name, _)| *name == "volcano-scheduler.conf") {
+        result.swap(0, own);
+        result.truncate(1);
     }
-    match found.as_slice() {
+    match result.as_slice() {
         [] => {}
         [(_, conf)] => return Conf::parse(conf, place).map(Some),
         several => {

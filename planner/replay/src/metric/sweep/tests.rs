@@ -40,7 +40,7 @@ proptest! {
         cluster.outages.extend(outages.iter().map(outage));
         let scan = if skip { Scan::Skip } else { Scan::Strict };
         let schedule = simulate(&workload, &cluster, &Policy { scan, ..Policy::default() }).unwrap();
-        let times = JobTimes::of(&workload, &schedule).unwrap();
+        let times = JobTimes::new(&workload, &schedule).unwrap();
         let mut walk = Walk::new(&workload, &cluster, &schedule, &times);
         for (at, event) in walk.events(&times) {
             if let Event::Start(segment) = event {

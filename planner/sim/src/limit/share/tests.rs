@@ -66,7 +66,9 @@ fn factors(levels: &[Level], tree: &[Association]) -> Vec<(String, f64)> {
     levels.iter().zip(tree).filter_map(of).collect()
 }
 
-/// What `sshare -la` showed there, in sixteenths. Dept comes before guests, and after who has used nothing. Nlp and vision have the same level, 1: vision's first user has the rank of nlp's last. So it is with x and y, which have no shares.
+/// Output of `sshare -la` on the lab's Slurm, in sixteenths. Dept comes before guests, and after
+/// who has used nothing. Nlp and vision have the same level, 1: vision's first user has the rank of
+/// nlp's last. So it is with x and y, which have no shares.
 #[test]
 fn a_real_slurm_ranks_alike() {
     let (tree, usage) = lab();
@@ -93,7 +95,7 @@ fn a_real_slurm_ranks_alike() {
         expected.into_iter().map(|(name, rank)| (name.to_owned(), f64::from(rank) / 16.0)).collect();
     assert_eq!(factors(&levels, &tree), expected);
     let level = |name: &str| levels[tree.iter().position(|of| of.name == name).unwrap()];
-    let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() - expected).abs() < 1e-5, "{found:?}");
+    let near = |result: Option<f64>, expected: f64| assert!((result.unwrap() - expected).abs() < 1e-5, "{result:?}");
     near(level("dept").shares, 0.714_286);
     near(level("nlp").level, 1.0);
     near(level("nlp/u1").level, 1.5);
@@ -103,7 +105,8 @@ fn a_real_slurm_ranks_alike() {
     assert_eq!((level("vision/u3").level, level("x").level), (Some(f64::INFINITY), Some(0.0)));
 }
 
-/// The same usage under `PriorityFlags=NO_FAIR_TREE` and `FairShareDampeningFactor=3`, as `sshare -la` showed it.
+/// The lab's usage under `PriorityFlags=NO_FAIR_TREE` and `FairShareDampeningFactor=3`, as
+/// `sshare -la` showed it.
 #[test]
 fn a_real_slurm_without_fair_tree_has_the_same_factors() {
     let (tree, usage) = lab();
@@ -124,8 +127,8 @@ fn a_real_slurm_without_fair_tree_has_the_same_factors() {
     ];
     for (name, factor, effective) in expected {
         let level = levels[tree.iter().position(|of| of.name == name).unwrap()];
-        let found = level.factor.unwrap();
-        assert!((found - factor).abs() < 5e-4 && (level.effective - effective).abs() < 5e-4, "{name}: {level:?}");
+        let result = level.factor.unwrap();
+        assert!((result - factor).abs() < 5e-4 && (level.effective - effective).abs() < 5e-4, "{name}: {level:?}");
     }
 }
 
@@ -145,16 +148,18 @@ fn ranks_worked_out_by_hand() {
         user("dee", 2, 3),
     ];
     let usage = [100.0, 30.0, 70.0, 30.0, 0.0, 20.0, 50.0];
-    let found = levels(Accounting::default(), tree.clone(), &usage);
-    let ranks: Vec<f64> = found.iter().filter_map(|level| level.factor).collect();
+    let result = levels(Accounting::default(), tree.clone(), &usage);
+    let ranks: Vec<f64> = result.iter().filter_map(|level| level.factor).collect();
     assert_eq!(ranks, [0.75, 1.0, 0.25, 0.5]);
     // With `Fairshare=parent`, b's users stand beside a: cy has 1 share of 7 and 20 % of the usage, dee 3 and 50 %, a 3 and 30 %. LF: a 1.43, dee 0.857, cy 0.714.
     let mut lent = tree;
     lent[2].shares = Fairshare::Parent;
-    let found = levels(Accounting::default(), lent, &usage);
-    let ranks: Vec<f64> = found.iter().filter_map(|level| level.factor).collect();
+    let result = levels(Accounting::default(), lent, &usage);
+    let ranks: Vec<f64> = result.iter().filter_map(|level| level.factor).collect();
     assert_eq!(ranks, [0.75, 1.0, 0.25, 0.5]);
-    assert!((found[5].level.unwrap() - 5.0 / 7.0).abs() < 1e-9 && (found[1].level.unwrap() - 10.0 / 7.0).abs() < 1e-9);
+    assert!(
+        (result[5].level.unwrap() - 5.0 / 7.0).abs() < 1e-9 && (result[1].level.unwrap() - 10.0 / 7.0).abs() < 1e-9
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ enum Open {
 }
 
 impl<'a> Run<'a> {
-    /// One of KAI's cycles.
+    /// Runs a cycle of KAI.
     pub(super) fn walk_kai(&mut self) -> Result<()> {
         let stops = self.policy.preemption != Preemption::Never;
         // Asked for once jobs of several leaves could start, or others might stop: most cycles see neither. They are still those of the beginning then, as a start changes nothing of what its queue requests, nor of what was used before.
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
         Some(Shares { fair, total })
     }
 
-    /// What jobs of a leaf are ordered by, with the key.
+    /// Returns the sort key of a job within its leaf.
     fn kai_rank(&self, job: u32) -> (Reverse<i32>, Key, u32) {
         (Reverse(self.priority(job)), self.key(job), job)
     }
@@ -115,10 +115,10 @@ impl<'a> Run<'a> {
     /// Starts what fits.
     fn allocate(&mut self, shares: &mut Option<Shares>, lines: &mut Lines<'a>) -> Result<()> {
         let mut passed = Passed::new(lines, self.cluster.vcs.len());
-        let mut asked = Vec::new();
+        let mut request = Vec::new();
         while !self.is_full() && !lines.is_empty() {
             // Nothing is given back before the end, so that who cannot start now cannot later.
-            let next = match self.refuse_who_cannot_start(lines, &mut passed, &mut asked) {
+            let next = match self.refuse_who_cannot_start(lines, &mut passed, &mut request) {
                 Open::Nobody => break,
                 // Where all that are open lie in one leaf, so does who is next, in its order, whatever stands where. Lines only close within a cycle: the order of the queues is not asked for any more, and need not be kept.
                 Open::Leaf(head) => head,
@@ -141,10 +141,10 @@ impl<'a> Run<'a> {
     }
 
     /// Passes over the lines whose queue may not have their jobs, or for which there are no nodes; who is left. `asked` is kept for its memory.
-    fn refuse_who_cannot_start(&self, lines: &Lines<'_>, passed: &mut Passed, asked: &mut Vec<Option<bool>>) -> Open {
+    fn refuse_who_cannot_start(&self, lines: &Lines<'_>, passed: &mut Passed, request: &mut Vec<Option<bool>>) -> Open {
         // What was asked of the nodes: by shape, and whether jobs may spread.
-        asked.clear();
-        asked.resize(2 * self.workload.shapes.len(), None);
+        request.clear();
+        request.resize(2 * self.workload.shapes.len(), None);
         let mut open = Open::Nobody;
         for leaf in 0..self.cluster.vcs.len() as u16 {
             let mut first: Option<Head> = None;
@@ -152,7 +152,7 @@ impl<'a> Run<'a> {
                 let Some(rank) = lines.head(*line).filter(|_| !passed.is_refused(*line)) else { continue };
                 let job = lines.job(rank);
                 let fits = || self.placer.fits(&self.nodes, self.ask(job));
-                let known = asked.get_mut(2 * usize::from(line.shape) + usize::from(line.relaxed));
+                let known = request.get_mut(2 * usize::from(line.shape) + usize::from(line.relaxed));
                 let may = self.queue_allows(job) && known.is_none_or(|known| *known.get_or_insert_with(fits));
                 if !may {
                     passed.refuse(*line);

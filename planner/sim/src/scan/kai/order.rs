@@ -12,7 +12,7 @@ use crate::engine::{Line, Lines, Run};
 use crate::kai::held::KaiState;
 use crate::ratio::Ratio;
 
-/// What is due to whom in a cycle.
+/// Fair shares of the queues in a cycle.
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
     /// Fair share of each queue, thousandths.
@@ -21,7 +21,7 @@ pub(super) struct Shares {
     pub(super) total: u64,
 }
 
-/// What queues are ordered by, first the least.
+/// Sort key of queues, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Standing {
     is_over: bool,
@@ -56,12 +56,12 @@ impl Shares {
     }
 }
 
-/// How far a stage has come in each leaf, and which lines are in vain.
+/// Progress of a stage in each leaf, and the lines that are in vain.
 #[derive(Debug)]
 pub(super) struct Passed {
     /// The rank that each leaf goes on from.
     from: Vec<u32>,
-    /// By class of a line.
+    /// Refused lines, by class.
     refused: Vec<bool>,
     /// By class: the first rank from where its leaf went on when it was last asked for, or [`BEYOND`]; it is that until the leaf has gone beyond it.
     first: Vec<Cell<Option<u32>>>,
@@ -167,12 +167,12 @@ impl Merge<'_, '_> {
             lines.of(leaf).iter().map(move |line| (*line, passed.first(lines, leaf, *line)))
         };
         let open = heads(self).filter(|(line, rank)| *rank != BEYOND && such(leaf, *line));
-        let found = open.min_by_key(|(_, rank)| *rank);
-        let until = found.map_or(BEYOND, |(_, rank)| rank);
+        let result = open.min_by_key(|(_, rank)| *rank);
+        let until = result.map_or(BEYOND, |(_, rank)| rank);
         self.until[usize::from(leaf)] = until;
         let before = heads(self).filter(|(_, rank)| *rank < until).map(|(line, _)| self.run.amount_of(line));
         let most = before.max().unwrap_or(0);
-        (found.map(|(line, rank)| (Head { leaf, line, rank }, self.run.amount_of(line))), most)
+        (result.map(|(line, rank)| (Head { leaf, line, rank }, self.run.amount_of(line))), most)
     }
 
     fn first_below(&mut self, queue: Option<u16>, such: &dyn Fn(u16, Line) -> bool) -> (Option<Front>, u64) {
@@ -180,9 +180,9 @@ impl Merge<'_, '_> {
         let mut before = Vec::with_capacity(below.len());
         let mut best: Option<(Standing, u16, Front)> = None;
         for child in below {
-            let (found, most) = self.first(Some(*child), such);
+            let (result, most) = self.first(Some(*child), such);
             before.push(most);
-            let Some(front) = found else { continue };
+            let Some(front) = result else { continue };
             let standing = self.standing(*child, front.1.max(most));
             if best.as_ref().is_none_or(|(least, ..)| standing < *least) {
                 best = Some((standing, *child, front));

@@ -45,8 +45,8 @@ fn who_is_within_its_quota_comes_first() {
     // a holds its 4, and both wait for 4 GPUs: those that end go to b, though a's job came first.
     let list = [(0, 0, 500, 4, 50), (0, 0, 100, 4, 50), (0, 10, 50, 4, 50), (1, 20, 50, 4, 50)];
     let never = Policy { scan: Scan::Kai, ..Policy::default() };
-    let found = simulate(&jobs(&list), &plain(1, &[queue(4), queue(4)]), &never).unwrap();
-    assert_eq!(starts(&found), [[0], [0], [150], [100]]);
+    let result = simulate(&jobs(&list), &plain(1, &[queue(4), queue(4)]), &never).unwrap();
+    assert_eq!(starts(&result), [[0], [0], [150], [100]]);
     // A job that does not fit holds up nobody.
     let list = [(0, 0, 100, 6, 50), (0, 10, 10, 4, 50), (0, 20, 10, 2, 50)];
     assert_eq!(starts(&replay(&jobs(&list), &plain(1, &[queue(8)]))), [[0], [100], [20]]);
@@ -56,31 +56,31 @@ fn who_is_within_its_quota_comes_first() {
 fn what_is_over_the_share_is_reclaimed_from_the_last_submitted() {
     let mut list = vec![(1, 0, 100, 1, 50); 8];
     list.push((0, 10, 50, 4, 50));
-    let found = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
-    assert_eq!(found.preemptions, [0, 0, 0, 0, 1, 1, 1, 1, 0]);
+    let result = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
+    assert_eq!(result.preemptions, [0, 0, 0, 0, 1, 1, 1, 1, 0]);
     // They begin anew when a's job ends.
-    let all = starts(&found);
+    let all = starts(&result);
     assert_eq!((&all[3], &all[4], &all[8]), (&vec![0], &vec![0, 60], &vec![10]));
     // A job that asks for more than its fair share waits, and stops nobody.
     list[8] = (0, 10, 50, 6, 50);
-    let found = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
-    assert_eq!((found.preemptions.iter().sum::<u32>(), starts(&found)[8].clone()), (0, vec![100]));
+    let result = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
+    assert_eq!((result.preemptions.iter().sum::<u32>(), starts(&result)[8].clone()), (0, vec![100]));
     // Within its quota a queue loses nothing.
     list[8] = (0, 10, 50, 4, 50);
-    let found = replay(&jobs(&list), &plain(1, &[queue(4), queue(8)]));
-    assert_eq!(found.preemptions.iter().sum::<u32>(), 0);
+    let result = replay(&jobs(&list), &plain(1, &[queue(4), queue(8)]));
+    assert_eq!(result.preemptions.iter().sum::<u32>(), 0);
     // Firm jobs are not stopped: those that run within the quota of 8 cannot be.
     let firm: Vec<_> = list.iter().map(|job| (job.0, job.1, job.2, job.3, 100)).collect();
-    let found = replay(&jobs(&firm), &plain(1, &[queue(4), queue(8)]));
-    assert_eq!(found.preemptions.iter().sum::<u32>(), 0);
+    let result = replay(&jobs(&firm), &plain(1, &[queue(4), queue(8)]));
+    assert_eq!(result.preemptions.iter().sum::<u32>(), 0);
 }
 
 #[test]
 fn firm_jobs_run_within_quotas_alone() {
     // Two of quota 4 with limit: the third firm job waits although GPUs are free; a preemptible one does not.
     let list = [(0, 0, 100, 2, 100), (0, 0, 100, 2, 125), (0, 0, 50, 2, 100), (0, 1, 50, 2, 50), (0, 1, 50, 5, 100)];
-    let found = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
-    assert_eq!(starts(&found), [vec![0], vec![0], vec![100], vec![1], vec![]]);
+    let result = replay(&jobs(&list), &plain(1, &[queue(4), queue(4)]));
+    assert_eq!(starts(&result), [vec![0], vec![0], vec![100], vec![1], vec![]]);
 }
 
 /// The documented example: a queue limited to one GPU, a train job (50), then a build job (100).
@@ -96,7 +96,8 @@ fn higher_priority_preempts_in_its_own_queue() {
     assert_eq!(starts(&replay(&jobs(&list), &plain(1, &[patient]))), [vec![0, 60], vec![40]]);
 }
 
-/// As asked in KAI's issue 1934: a queue that parts from the others at the top, over a queue without quota, takes what is within the quotas below it.
+/// KAI's issue 1934: a queue that parts from the others at the top, over a queue without quota,
+/// takes what is within the quotas below it.
 #[test]
 fn quotas_protect_on_the_level_where_queues_part() {
     let below = |quota: u64| KaiQueue { parent: Some(3), ..queue(quota) };
@@ -118,10 +119,10 @@ fn with_time_based_share_two_queues_take_turns() {
     let rule = UsageRule { window: UsageWindow::Sliding { size_ms: 600_000 }, ..UsageRule::WEEK };
     let rules = KaiRules { usage: Some(rule), ..KaiRules::default() };
     let with = replay(&jobs(&list), &cluster(2, &[queue(0), queue(0)], &[], rules.clone()));
-    let found = starts(&with);
+    let result = starts(&with);
     // At the first measurement a has used everything: its share is 0, b's 16. From then on who runs has all of the window (all but 1/32, so that 15.5 GPUs are
     // rounded up) after ten minutes more.
-    assert_eq!((&found[0][..3], &found[1][..3]), (&[0, 660, 1860][..], &[60, 1260, 2460][..]));
+    assert_eq!((&result[0][..3], &result[1][..3]), (&[0, 660, 1860][..], &[60, 1260, 2460][..]));
     // Neither has a checkpoint: they stop each other until one has been stopped a hundred times.
     assert_eq!(*with.preemptions.iter().max().unwrap(), 100);
     // With a minimum runtime of the whole job nobody is stopped.
@@ -150,5 +151,5 @@ fn who_stops_others_stays_less_saturated_than_they_do() {
 fn a_replay_without_a_tree_is_refused() {
     let policy = Policy { scan: Scan::Kai, ..Policy::default() };
     let error = simulate(&Workload::default(), &Cluster::of_vcs(&[("a", 1, 8)]), &policy).unwrap_err();
-    assert!(error.to_string().contains("--quota"), "{error}");
+    assert!(error.to_string().contains("--site quota"), "{error}");
 }

@@ -30,11 +30,12 @@ pub(super) struct Search {
     pub(super) victims: Vec<u32>,
     /// When someone could be stopped who cannot be yet.
     pub(super) later_ms: Option<i64>,
-    /// Whether nobody at all may be stopped for it now, wherever it might fit: then nobody may for a job of its leaf of its priority or a lower one.
+    /// Whether nobody at all may be stopped for the job now, wherever it might fit: then nobody may
+    /// for a job of its leaf of its priority or a lower one.
     pub(super) is_hopeless: bool,
 }
 
-/// What would be if jobs were stopped for one.
+/// Trial of stopping jobs for one.
 struct Trial<'r, 'a> {
     run: &'r Run<'a>,
     kai: &'r KaiState<'a>,
@@ -105,12 +106,12 @@ impl Trial<'_, '_> {
         candidates.max_by_key(|(queue, job)| standing(*queue, *job)).map(|(_, job)| job)
     }
 
-    /// What a queue holds without the jobs that were taken out.
+    /// Returns the amount that a queue holds without the jobs that were taken out.
     fn tried(&self, queue: u16) -> u64 {
         self.held.all[usize::from(queue)]
     }
 
-    /// Those to stop, if there are enough.
+    /// Returns the jobs to stop, if there are enough.
     fn solve(mut self, mut lines: Stacks) -> Vec<u32> {
         let mut fits = false;
         while let Some(other) = self.last_below(&lines, None) {

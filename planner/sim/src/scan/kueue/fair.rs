@@ -132,7 +132,7 @@ impl Run<'_> {
 }
 
 impl Trial<'_, '_> {
-    /// What is used if the job is counted.
+    /// Returns the use with the job counted.
     fn with_job(&self) -> Usage {
         let mut usage = self.usage.clone();
         self.cohorts.add(&mut usage, self.queue, self.flavor, self.amount);
@@ -189,8 +189,8 @@ impl VictimOrder {
         }
         let usage = trial.with_job();
         while !self.pruned.contains(&root) {
-            if let Some(found) = self.greatest(trial, &usage, root) {
-                return Some(found);
+            if let Some(result) = self.greatest(trial, &usage, root) {
+                return Some(result);
             }
         }
         None

@@ -57,7 +57,7 @@ use crate::place::Ask;
 use crate::policy::Preemption;
 use crate::workload::Shape;
 
-/// What could be done for a job, the best last.
+/// Outcomes for a job, the best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Grade {
     NoFit,
@@ -86,7 +86,7 @@ struct Nominated {
 struct Cycles {
     /// Jobs of each queue, the head first.
     lines: Vec<VecDeque<u32>>,
-    /// Who is not looked at again in this decision.
+    /// Jobs that are not looked at again in this decision.
     done: Vec<u32>,
     /// Whether another decision is due soon.
     again: bool,
@@ -135,7 +135,8 @@ impl Run<'_> {
         Some(Cycles { lines, done, again: false })
     }
 
-    /// What jobs of a queue, or heads of one level, are ordered by; of equals the first submitted.
+    /// Returns the sort key of a job in its queue, or of a head on its level; of equals the first
+    /// submitted comes first.
     fn rank(&self, job: u32) -> (Reverse<i32>, Key) {
         (Reverse(self.priority(job)), self.key(job))
     }
@@ -234,11 +235,11 @@ impl Run<'_> {
         let rules = &admission.cohorts.rules()[usize::from(queue)];
         let mut later = false;
         for (at, flavor) in rules.flavors.iter().enumerate() {
-            let found = self.try_flavor(admission, rules, job, *flavor);
-            later |= found.later;
-            let ends = ends_search(rules, &found);
-            if at == 0 || (Reverse(found.grade), found.level) < (Reverse(best.grade), best.level) {
-                best = found;
+            let result = self.try_flavor(admission, rules, job, *flavor);
+            later |= result.later;
+            let ends = ends_search(rules, &result);
+            if at == 0 || (Reverse(result.grade), result.level) < (Reverse(best.grade), best.level) {
+                best = result;
             }
             if ends {
                 break;
@@ -248,7 +249,7 @@ impl Run<'_> {
         best
     }
 
-    /// What can be done for a job with one flavor.
+    /// Returns the best outcome for a job with one flavor.
     fn try_flavor(&self, admission: &Admission<'_>, rules: &QueueRules, job: u32, flavor: u16) -> Nominated {
         let Admission { cohorts, usage, .. } = admission;
         let queue = self.workload.vc[job as usize];
@@ -307,16 +308,16 @@ impl Run<'_> {
 }
 
 /// Whether no further flavor is tried.
-fn ends_search(rules: &QueueRules, found: &Nominated) -> bool {
-    let borrows = found.level > 0;
-    match found.grade {
+fn ends_search(rules: &QueueRules, result: &Nominated) -> bool {
+    let borrows = result.level > 0;
+    match result.grade {
         Grade::Fit => !borrows || !rules.next_before_borrowing,
         Grade::Preempt | Grade::Reclaim => !rules.next_before_preempting && (!borrows || !rules.next_before_borrowing),
         Grade::NoFit | Grade::NoCandidates => false,
     }
 }
 
-/// What of its queue's quota is kept for a job that waits for others to stop.
+/// Returns the quota of a queue that is kept for its job that waits for others to stop.
 fn kept_for(admission: &Admission<'_>, head: &Nominated) -> u64 {
     let Admission { cohorts, usage, .. } = admission;
     let nominal = cohorts.nominal(head.queue, head.flavor);

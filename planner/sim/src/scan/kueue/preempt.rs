@@ -47,7 +47,7 @@ pub(super) struct Search {
     pub(super) later: bool,
 }
 
-/// What would be if jobs were stopped for one.
+/// Trial of stopping jobs for one.
 pub(super) struct Trial<'r, 'a> {
     run: &'r Run<'a>,
     pub(super) cohorts: &'a Cohorts,
@@ -74,7 +74,7 @@ impl Trial<'_, '_> {
         );
     }
 
-    /// It is put back; `false` if its GPUs are gone.
+    /// Puts a job back; `false` if its GPUs are gone.
     fn put_back(&mut self, job: u32) -> bool {
         let Some(segment) = self.run.schedule.last_segment(job as usize) else { return false };
         let back = self.run.schedule.pieces_of(segment).iter().all(|piece| self.nodes.retake(piece).is_ok());
@@ -169,16 +169,16 @@ impl<'a> Run<'a> {
                 start_ms: segment.start_ms,
             })
         };
-        let (mut found, mut early) = (Vec::new(), Vec::new());
+        let (mut result, mut early) = (Vec::new(), Vec::new());
         for segment in self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]) {
             match allowed(segment) {
-                Some(candidate) if self.has_progressed(segment) => found.push(candidate),
+                Some(candidate) if self.has_progressed(segment) => result.push(candidate),
                 Some(candidate) => early.push(candidate),
                 None => {}
             }
         }
-        found.sort_unstable_by_key(Candidate::order);
-        (found, early)
+        result.sort_unstable_by_key(Candidate::order);
+        (result, early)
     }
 
     /// Whom to stop for a job, without fair sharing.
@@ -249,7 +249,7 @@ impl Ranked {
     fn of(trial: &Trial<'_, '_>, candidates: Vec<Candidate>) -> Self {
         let Trial { cohorts, usage, queue, flavor, amount, .. } = trial;
         // For every other queue: the cohort under which it is found, and whether the job has the advantage there.
-        let mut found: Vec<Option<(u16, bool)>> = vec![None; cohorts.rules().len()];
+        let mut result: Vec<Option<(u16, bool)>> = vec![None; cohorts.rules().len()];
         let mut advantage = cohorts.borrowed(usage, *queue, *flavor, *amount) == 0;
         let mut rest = amount.saturating_sub(cohorts.own_rest(usage, *queue, *flavor));
         let mut seen = *queue;
@@ -260,7 +260,7 @@ impl Ranked {
                     if child == seen || trial.is_within(child) {
                         continue;
                     }
-                    match found.get_mut(usize::from(child)) {
+                    match result.get_mut(usize::from(child)) {
                         Some(of) => *of = Some((cohort, advantage)),
                         None => open.push(child),
                     }
@@ -275,7 +275,7 @@ impl Ranked {
         for candidate in candidates {
             if candidate.queue == *queue {
                 own.push((candidate, None, false));
-            } else if let Some((cohort, is_of_hierarchy)) = found[usize::from(candidate.queue)] {
+            } else if let Some((cohort, is_of_hierarchy)) = result[usize::from(candidate.queue)] {
                 let list = if is_of_hierarchy { &mut hierarchy } else { &mut priority };
                 list.push((candidate, Some(cohort), is_of_hierarchy));
             }

@@ -279,7 +279,7 @@ fn a_job_that_no_rack_can_take_is_rejected() {
 fn replays_need_the_quotas() {
     let policy = Policy { scan: Scan::Kueue, ..Policy::default() };
     let error = simulate(&jobs(&[(0, 0, 1, 1, 0)]), &Cluster::of_vcs(&[("a", 1, 8)]), &policy).unwrap_err();
-    assert!(error.to_string().contains("--quota"), "{error}");
+    assert!(error.to_string().contains("--site quota"), "{error}");
 }
 
 #[test]

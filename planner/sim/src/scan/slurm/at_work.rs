@@ -29,7 +29,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// What it holds, of all parts.
+    /// Returns the parts that the job holds, out of all parts.
     fn held<'p>(&self, parts: &'p [Part]) -> &'p [Part] {
         parts.get(self.parts.clone()).unwrap_or_default()
     }
@@ -39,11 +39,12 @@ impl Holder {
 pub(super) struct AtWork {
     holders: Vec<Holder>,
     parts: Vec<Part>,
-    /// What is left of the nodes once the first [`STRIDE`] of them have gone, times 0, 1, 2 … as far as was asked for; the first is now.
+    /// Nodes left once the first 0, 1, 2 … times [`STRIDE`] jobs have gone, as far as was asked
+    /// for; the first is now.
     states: Vec<Left>,
-    /// What is left once so many have gone.
+    /// Nodes left once so many jobs have gone.
     left: (usize, Left),
-    /// For numbers of GPUs that were asked for, when nodes have them.
+    /// Times at which nodes have so many GPUs, by the numbers that were asked for.
     ready: Vec<Ready>,
 }
 
@@ -66,7 +67,7 @@ impl AtWork {
         self.holders.sort_by_key(|holder| (holder.end_s, holder.job));
     }
 
-    /// The same once these jobs have gone.
+    /// Returns the state once these jobs have gone.
     pub(super) fn without(&self, jobs: &[u32]) -> Self {
         let mut left = self.now().clone();
         let (gone, stay): (Vec<&Holder>, Vec<&Holder>) =
@@ -79,7 +80,7 @@ impl AtWork {
         without
     }
 
-    /// What is left of the nodes now.
+    /// Returns the nodes left now.
     fn now(&self) -> &Left {
         &self.states[0]
     }
@@ -94,9 +95,9 @@ impl AtWork {
     ) -> Option<(Option<i64>, Vec<u32>)> {
         let ready = self.ready_of(gang.each);
         if allowed.shares(self.ready[ready].now(), gang.nodes)
-            && let Some(found) = self.now().choose(nodes, gang, allowed)
+            && let Some(result) = self.now().choose(nodes, gang, allowed)
         {
-            return Some((None, found));
+            return Some((None, result));
         }
         let count = self.holders.len();
         let first_s = self.holders[self.next_of(0, allowed)?].end_s;
@@ -118,9 +119,9 @@ impl AtWork {
             }
             // Nothing is chosen before enough nodes have their GPUs.
             if allowed.shares(self.ready[ready].by(Some(last_s), &mut passed), gang.nodes)
-                && let Some(found) = self.left_after(then).choose(nodes, gang, allowed)
+                && let Some(result) = self.left_after(then).choose(nodes, gang, allowed)
             {
-                return Some((Some(last_s), found));
+                return Some((Some(last_s), result));
             }
             next = then;
             step_s *= 2;
@@ -141,23 +142,24 @@ impl AtWork {
         (from..self.holders.len()).find(|at| self.holds(*at, nodes))
     }
 
-    /// When nodes have so many GPUs, if only limits pass.
+    /// Returns when nodes have so many GPUs, if only limits pass.
     pub(super) fn ready(&mut self, gpus: u32) -> &Ready {
         let at = self.ready_of(gpus);
         &self.ready[at]
     }
 
-    /// Where in [`AtWork::ready`] that stands. O(running jobs + nodes² / 64) once for a number of GPUs.
+    /// Returns the index in [`AtWork::ready`] of a number of GPUs. O(running jobs +
+    /// nodes² / 64) once for a number of GPUs.
     fn ready_of(&mut self, gpus: u32) -> usize {
         self.ready.iter().position(|ready| ready.gpus() == gpus).unwrap_or_else(|| {
             let given = self.holders.iter().flat_map(|of| of.held(&self.parts).iter().map(|part| (of.end_s, *part)));
-            let ready = Ready::of(self.now(), gpus, given);
+            let ready = Ready::new(self.now(), gpus, given);
             self.ready.push(ready);
             self.ready.len() - 1
         })
     }
 
-    /// What is left of the nodes once the first `count` have gone.
+    /// Returns the nodes left once the first `count` jobs have gone.
     fn left_after(&mut self, count: usize) -> &Left {
         let Self { holders, parts, states, left: (gone, left), .. } = self;
         let give = |left: &mut Left, holders: &[Holder]| {

@@ -10,13 +10,13 @@ use super::ready::Ready;
 /// How a step follows the one before.
 #[derive(Debug, Clone, Copy, Default)]
 struct Edge {
-    /// It keeps the same nodes.
+    /// Whether the step keeps the same nodes.
     same: bool,
-    /// A node that was kept is kept no more.
+    /// Whether a node that was kept is kept no more.
     releases: bool,
 }
 
-/// What is kept, by seconds.
+/// Kept nodes, by seconds.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// From which second on, rising; the first is from ever on.
@@ -82,7 +82,8 @@ impl Kept {
         self.edges[at + 1..].iter().position(|edge| edge.releases).map(|more| at + 1 + more)
     }
 
-    /// Of `nodes` those that are not kept from a step on until `until_s`, this included; into `spared`, as this is asked again and again. Whether they are at least `least`.
+    /// Puts those of `nodes` that are not kept from a step on until `until_s`, this included, into
+    /// `spared`, as this is asked again and again. Returns whether they are at least `least`.
     fn spares(&self, nodes: &Mask, first: usize, until_s: i64, least: usize, spared: &mut Mask) -> bool {
         spared.become_as(nodes);
         for at in first..=self.step_of(until_s).max(first) {
@@ -136,7 +137,7 @@ impl Kept {
 
     /// Whether one of `nodes` is kept at a second from `begin_s` until before `end_s`.
     pub(super) fn meets(&self, nodes: &Mask, begin_s: i64, end_s: i64) -> bool {
-        let meets = |at: usize| self.step(at).iter().zip(nodes.words()).any(|(kept, asked)| kept & asked != 0);
+        let meets = |at: usize| self.step(at).iter().zip(nodes.words()).any(|(kept, request)| kept & request != 0);
         begin_s < end_s && (self.step_of(begin_s)..=self.step_of(end_s - 1)).any(meets)
     }
 
@@ -191,7 +192,7 @@ mod tests {
     /// The worked number of the module.
     #[test]
     fn nodes_are_kept_from_second_to_second() {
-        let (all, of) = (Mask::of(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| {
+        let (all, of) = (Mask::new(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| {
             Mask::of_nodes(70, nodes.iter().copied())
         });
         let mut kept = Kept::new(70, 0, 1000);
@@ -221,11 +222,13 @@ mod tests {
         assert!(all.contains(69) && !all.contains(68));
     }
 
-    /// As attempt by attempt: from each release on, whether enough nodes are spared, and by the next one have their GPUs where that is known. Of nodes 64 to 69 two have them now, and the others one after the other.
+    /// Jumps over releases equal attempts one by one: from each release on, whether enough nodes
+    /// are spared, and by the next one have their GPUs where that is known. Of nodes 64 to 69 two
+    /// have them now, and the others one after the other.
     #[test]
     fn releases_are_passed_over_where_too_much_is_kept() {
         let (all, of) =
-            (Mask::of(70, |_| true), |nodes: &[u32]| Mask::of_nodes(70, (0..64).chain(nodes.iter().copied())));
+            (Mask::new(70, |_| true), |nodes: &[u32]| Mask::of_nodes(70, (0..64).chain(nodes.iter().copied())));
         let mut kept = Kept::new(70, 0, 10_000);
         for (nodes, from, until) in
             [(&[64][..], 0, 60), (&[64, 65], 60, 300), (&[66, 67, 68], 120, 180), (&[69], 300, 420)]
@@ -234,7 +237,7 @@ mod tests {
         }
         let free: Vec<u8> = (0..70).map(|node| u8::from(node < 66)).collect();
         let given = [(100, 66), (200, 67), (310, 68), (400, 69)].map(|(end_s, node)| (end_s, Part::bare(node, 1)));
-        let by = Ready::of(&Left::with_free(&free, 1), 1, given.into_iter());
+        let by = Ready::new(&Left::with_free(&free, 1), 1, given.into_iter());
         let cases = [false, true].into_iter().flat_map(|known| (1..=8).map(move |least| (known, least)));
         for (known, least) in cases {
             for from_s in [0, 59, 60, 130, 299, 300, 500] {
@@ -242,19 +245,19 @@ mod tests {
                     for most in [1, 2, 3, 400] {
                         let (mut left, mut spared, mut passed) = (most, Mask::default(), 0);
                         let ready = known.then_some((&by, &mut passed));
-                        let found = kept.spared_from(&all, (from_s, for_s), least, ready, &mut left, &mut spared);
+                        let result = kept.spared_from(&all, (from_s, for_s), least, ready, &mut left, &mut spared);
                         let mut from = Some(from_s);
                         let mut slowly = Mask::default();
                         for attempt in 0..=most {
                             let Some(at_s) = from.filter(|_| attempt < most) else {
-                                assert_eq!(found, None, "{known} {least} {from_s} {for_s} {most}");
+                                assert_eq!(result, None, "{known} {least} {from_s} {for_s} {most}");
                                 break;
                             };
                             kept.spares(&all, kept.step_of(at_s), at_s + for_s, 0, &mut slowly);
                             let later_s = next_release(&kept, at_s);
                             let of_them: &[u64] = if known { by.by(later_s, &mut 0) } else { all.words() };
                             if slowly.shares(of_them, least) {
-                                assert_eq!((found, &spared, left), (Some((at_s, later_s)), &slowly, most - attempt));
+                                assert_eq!((result, &spared, left), (Some((at_s, later_s)), &slowly, most - attempt));
                                 break;
                             }
                             from = later_s;

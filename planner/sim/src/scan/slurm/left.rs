@@ -1,4 +1,5 @@
-//! What running jobs leave of the nodes of a pool, as Slurm's backfill counts it, and which of the nodes it chooses for a job.
+//! Nodes of a pool as running jobs leave them, counted as by Slurm's backfill, and its choice of
+//! nodes for a job.
 //!
 //! Only numbers of GPUs count, and no single ones, so that jobs are taken away fast: O(pieces) for a job, O(nodes / 64) to find that nodes do not suffice, and O(nodes) for a choice.
 //!
@@ -20,7 +21,7 @@ pub(super) struct Gang {
 }
 
 impl Gang {
-    pub(super) fn of(shape: Shape, nodes: &Nodes) -> Self {
+    pub(super) fn new(shape: Shape, nodes: &Nodes) -> Self {
         let largest = nodes.largest(shape.gpu_type).max(1);
         let count = if shape.nodes > 0 { u32::from(shape.nodes) } else { shape.gpus.div_ceil(largest) }.max(1);
         Self { nodes: count as usize, each: shape.gpus.div_ceil(count), shape }
@@ -40,9 +41,10 @@ impl Gang {
 /// Free processors of a node: whole cores; where these are not known, one and less its jobs, as nodes have many more processors than jobs.
 type Free = (i64, i64);
 
-/// What is free of the nodes of a pool: now ([`Nodes`]), or once jobs have gone ([`Left`]).
+/// Free part of the nodes of a pool: now ([`Nodes`]), or once jobs have gone ([`Left`]).
 pub(super) trait Room {
-    /// Of the 64 nodes from 64 · `word` on those in service with as many free GPUs, a bit each.
+    /// Returns those in service of the 64 nodes from 64 · `word` on with as many free GPUs, a bit
+    /// each.
     fn with_gpus(&self, gpus: u32, word: usize) -> u64;
     /// Processors and memory left on each node; none where no node has a bound.
     fn hosts(&self) -> &[HostRoom];
@@ -87,7 +89,7 @@ impl Room for Nodes {
     }
 }
 
-/// What a job holds of a node.
+/// Part of a node that a job holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     /// The node, numbered within the pool.
@@ -97,7 +99,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn of(nodes: &Nodes, piece: &Piece) -> Self {
+    pub(super) fn new(nodes: &Nodes, piece: &Piece) -> Self {
         Self { node: nodes.local(piece.node), gpus: piece.gpus.count_ones(), host: piece.host }
     }
 }
@@ -133,7 +135,7 @@ impl Left {
         &self.free
     }
 
-    /// As another is, without new memory.
+    /// Copies another state without new memory.
     pub(super) fn become_as(&mut self, other: &Self) {
         self.free.clone_from(&other.free);
         self.at_least.clone_from(&other.at_least);
@@ -141,7 +143,7 @@ impl Left {
         self.pieces.clone_from(&other.pieces);
     }
 
-    /// What a job held is free.
+    /// Frees what a job held.
     pub(super) fn give(&mut self, part: Part) {
         let node = part.node as usize;
         let before = usize::from(self.free[node]);
@@ -170,7 +172,8 @@ impl Room for Left {
     }
 }
 
-/// One of the fitting nodes (rising): of the run with the fewest free processors the one with the fewest, of equals the first.
+/// Picks one of the fitting nodes (rising): of the run with the fewest free processors the one with
+/// the fewest, of equals the first.
 fn pick_one(fitting: impl Iterator<Item = u32>, free: impl Fn(u32) -> Free) -> Option<u32> {
     let mut fitting = fitting.map(|node| (free(node), node)).peekable();
     let mut best: Option<(Free, u32)> = None;

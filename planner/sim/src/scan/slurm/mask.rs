@@ -8,30 +8,30 @@ pub(super) struct Mask(Vec<u64>);
 
 impl Mask {
     /// The nodes below `count` for which it holds.
-    pub(super) fn of(count: u32, holds: impl Fn(u32) -> bool) -> Self {
+    pub(super) fn new(count: u32, holds: impl Fn(u32) -> bool) -> Self {
         Self::of_nodes(count, (0..count).filter(|node| holds(*node)))
     }
 
-    /// These nodes of `count`.
+    /// Builds the mask of these nodes of `count`.
     pub(super) fn of_nodes(count: u32, nodes: impl IntoIterator<Item = u32>) -> Self {
         let mut mask = Self::default();
         mask.become_nodes(count, nodes);
         mask
     }
 
-    /// These nodes of `count`, and no others, without new memory.
+    /// Sets the mask to these nodes of `count`, and no others, without new memory.
     pub(super) fn become_nodes(&mut self, count: u32, nodes: impl IntoIterator<Item = u32>) {
         self.0.clear();
         self.0.resize(count.div_ceil(64) as usize, 0);
         nodes.into_iter().for_each(|node| self.0[node as usize / 64] |= 1 << (node % 64));
     }
 
-    /// The same nodes as another, without new memory.
+    /// Copies another mask without new memory.
     pub(super) fn become_as(&mut self, other: &Self) {
         self.0.clone_from(&other.0);
     }
 
-    /// Without others, 64 of these to a word.
+    /// Removes others, 64 of these to a word.
     pub(super) fn remove(&mut self, others: &[u64]) {
         self.0.iter_mut().zip(others).for_each(|(mine, other)| *mine &= !other);
     }
@@ -63,7 +63,7 @@ mod tests {
     /// The worked number of the module.
     #[test]
     fn nodes_are_bits_of_words() {
-        let mut mask = Mask::of(70, |node| [1, 69].contains(&node));
+        let mut mask = Mask::new(70, |node| [1, 69].contains(&node));
         assert_eq!((mask.words(), mask.count()), (&[2, 32][..], 2));
         assert!(mask.contains(69) && !mask.contains(68));
         assert!(mask.shares(&[2, 0], 1) && !mask.shares(&[2, 0], 2));

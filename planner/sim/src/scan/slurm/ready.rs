@@ -18,7 +18,7 @@ pub(super) struct Ready {
 
 impl Ready {
     /// When nodes have `gpus`, if these parts are given back, in this order, at these seconds.
-    pub(super) fn of(left: &Left, gpus: u32, given: impl Iterator<Item = (i64, Part)>) -> Self {
+    pub(super) fn new(left: &Left, gpus: u32, given: impl Iterator<Item = (i64, Part)>) -> Self {
         let mut free = left.free().to_vec();
         let words = free.len().div_ceil(64);
         let nodes = (0..words).map(|word| left.with_gpus(gpus, word)).collect();
@@ -47,7 +47,8 @@ impl Ready {
         self.step(0)
     }
 
-    /// Those that have them by a second, this included; at any if there is none. `passed` of the seconds have been passed when it is asked for times that rise.
+    /// Returns the nodes that have them by a second, this included; at any if there is none.
+    /// `passed` of the seconds have been passed when it is asked for times that rise.
     pub(super) fn by(&self, by_s: Option<i64>, passed: &mut usize) -> &[u64] {
         let is_past = |from_s: &&i64| by_s.is_none_or(|by_s| **from_s <= by_s);
         *passed += self.from_s[*passed..].iter().take_while(is_past).count();
@@ -68,7 +69,7 @@ mod tests {
     fn nodes_have_their_gpus_one_after_the_other() {
         let left = Left::with_free(&[1, 0, 4, 8], 8);
         let given = [(65, Part::bare(0, 3)), (80, Part::bare(1, 3)), (80, Part::bare(1, 1)), (90, Part::bare(1, 1))];
-        let ready = Ready::of(&left, 4, given.into_iter());
+        let ready = Ready::new(&left, 4, given.into_iter());
         let of = |nodes: &[u32]| nodes.iter().map(|node| 1 << node).sum::<u64>();
         assert_eq!(ready.now(), [of(&[2, 3])]);
         let mut passed = 0;

@@ -36,7 +36,7 @@ type Switch = (usize, u32);
 
 /// Nodes that fit, by switch.
 struct Switches {
-    /// Of each leaf, rising.
+    /// Nodes of each leaf, rising.
     nodes: Vec<Vec<u32>>,
     /// Each leaf and the switches above it, the widest last.
     chains: Vec<Vec<Switch>>,
@@ -45,7 +45,7 @@ struct Switches {
 }
 
 impl Switches {
-    fn of(domains: &Domains, fitting: &[u32]) -> Self {
+    fn new(domains: &Domains, fitting: &[u32]) -> Self {
         let lowest = domains.lowest();
         let mut paths: Vec<Vec<Switch>> = (0..domains.count(0) as u32).map(|switch| vec![(0, switch)]).collect();
         for level in 1..lowest {
@@ -116,7 +116,7 @@ pub(super) fn pick(domains: &Domains, fitting: &[u32], count: usize) -> Option<V
     if fitting.len() < count || domains.nodes().is_empty() {
         return None;
     }
-    let switches = Switches::of(domains, fitting);
+    let switches = Switches::new(domains, fitting);
     let network = switches.network(count)?;
     let mut left: Vec<usize> = (0..switches.nodes.len())
         .filter(|leaf| switches.chains[*leaf].last() == Some(&network) && !switches.nodes[*leaf].is_empty())
@@ -152,7 +152,10 @@ mod tests {
     use crate::topology::{Domains, Topology};
     use crate::*;
 
-    /// What a real Slurm 22.05 answered when asked for nodes (`sbatch --test-only -N k`), of the nodes n1 to n16 of which some had jobs or were excluded: `k: nodes that fit = nodes it chose`. Before each lot the switches of each node, the widest first, `-` for none; a name twice is one switch.
+    /// Answers of a real Slurm 22.05 to requests for nodes (`sbatch --test-only -N k`), of the
+    /// nodes n1 to n16 of which some had jobs or were excluded:
+    /// `k: nodes that fit = nodes it chose`. Before each lot the switches of each node, the widest
+    /// first, `-` for none; a name twice is one switch.
     const ANSWERS: &str = include_str!("answers.txt");
 
     fn domains(paths: &[Option<Vec<&str>>]) -> Domains {
@@ -161,14 +164,14 @@ mod tests {
         let levels = names[3 - depth..].iter().map(|name| (*name).to_owned()).collect();
         let topology = Topology::of_names(levels, paths).unwrap();
         assert!(topology.is_of_switches());
-        Domains::of(&topology, 0, paths.len() as u32)
+        Domains::new(&topology, 0, paths.len() as u32)
     }
 
     #[test]
     fn nodes_are_those_that_a_real_slurm_chose() {
         let numbers =
             |text: &str| -> Vec<u32> { text.split_whitespace().map(|node| node.parse::<u32>().unwrap() - 1).collect() };
-        let (mut tree, mut asked) = (None, 0);
+        let (mut tree, mut request) = (None, 0);
         for line in ANSWERS.lines() {
             if let Some(nodes) = line.strip_prefix("tree ") {
                 let path = |node: &'static str| (node != "-").then(|| node.split('.').collect());
@@ -177,11 +180,11 @@ mod tests {
             }
             let (count, rest) = line.split_once(": ").unwrap();
             let (fitting, chosen) = rest.split_once(" = ").unwrap();
-            let found = pick(tree.as_ref().unwrap(), &numbers(fitting), count.parse().unwrap());
-            assert_eq!(found, Some(numbers(chosen)), "{line}");
-            asked += 1;
+            let result = pick(tree.as_ref().unwrap(), &numbers(fitting), count.parse().unwrap());
+            assert_eq!(result, Some(numbers(chosen)), "{line}");
+            request += 1;
         }
-        assert!(asked >= 400, "{asked}");
+        assert!(request >= 400, "{request}");
     }
 
     /// The worked number of the module, without the core, and with it.

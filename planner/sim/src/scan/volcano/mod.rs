@@ -47,7 +47,7 @@ use crate::volcano::state::VolcanoState;
 type Heads = BinaryHeap<Reverse<(u32, usize)>>;
 
 impl<'a> Run<'a> {
-    /// One of Volcano's sessions.
+    /// Runs a session of Volcano.
     pub(super) fn walk_volcano(&mut self) -> Result<()> {
         let total = self.service.gpus(&self.nodes) * 1000;
         let Some((tree, due)) = self.volcano().map(|volcano| (volcano.tree, volcano.due(total))) else { return Ok(()) };

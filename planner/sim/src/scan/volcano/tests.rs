@@ -33,18 +33,19 @@ fn replay(jobs: &Workload, cluster: &Cluster) -> Schedule {
     story::replay(jobs, cluster, Scan::Volcano, None)
 }
 
-/// Of 8 GPUs queues of weights 1 and 2 hold 2 and 5 in jobs of one GPU: a third of one stays free for neither.
+/// Queues of weights 1 and 2 hold 2 and 5 of 8 GPUs in jobs of one GPU: a third of one stays free
+/// for neither.
 #[test]
 fn under_proportion_a_queue_holds_what_it_deserves_at_most() {
     let mut list = vec![(0, 0, 100, 1, 0); 10];
     list.extend(vec![(1, 0, 100, 1, 0); 10]);
-    let found = replay(&jobs(&list), &cluster(1, &[weighing(1), weighing(2)], &[], rules(Plugin::Proportion, &[])));
-    let at_once = |jobs: std::ops::Range<usize>| starts(&found)[jobs].iter().filter(|starts| **starts == [0]).count();
+    let result = replay(&jobs(&list), &cluster(1, &[weighing(1), weighing(2)], &[], rules(Plugin::Proportion, &[])));
+    let at_once = |jobs: std::ops::Range<usize>| starts(&result)[jobs].iter().filter(|starts| **starts == [0]).count();
     assert_eq!((at_once(0..10), at_once(10..20)), (2, 5));
     // Alone a queue deserves all.
-    let found =
+    let result =
         replay(&jobs(&list[..10]), &cluster(1, &[weighing(1), weighing(2)], &[], rules(Plugin::Proportion, &[])));
-    assert_eq!(starts(&found).iter().filter(|starts| **starts == [0]).count(), 8);
+    assert_eq!(starts(&result).iter().filter(|starts| **starts == [0]).count(), 8);
 }
 
 /// a deserves 4 of 8 while b's jobs wait: its job of 6 waits although a holds nothing, until b asks for 2 GPUs alone.
@@ -53,9 +54,9 @@ fn under_proportion_a_gang_beyond_what_its_queue_deserves_waits() {
     let mut list = vec![(1, 0, 100, 2, 0); 9];
     list.push((0, 0, 10, 6, 0));
     let both = [weighing(1), weighing(1)];
-    let found = starts(&replay(&jobs(&list), &cluster(1, &both, &[], rules(Plugin::Proportion, &[]))));
+    let result = starts(&replay(&jobs(&list), &cluster(1, &both, &[], rules(Plugin::Proportion, &[]))));
     // b runs two at a time within its 4 GPUs: the last begins at 400 s, from when on a deserves the rest.
-    assert_eq!((found[..2].to_vec(), &found[8], &found[9]), (vec![vec![0], vec![0]], &vec![400], &vec![400]));
+    assert_eq!((result[..2].to_vec(), &result[8], &result[9]), (vec![vec![0], vec![0]], &vec![400], &vec![400]));
 }
 
 #[test]
@@ -67,13 +68,13 @@ fn under_proportion_what_is_over_is_reclaimed() {
         replay(&jobs(&list), &cluster(1, queues, &[], rules(Plugin::Proportion, evictions)))
     };
     // b deserves 4 once a asks: those of its jobs that were submitted last stop, and begin anew when a's ends.
-    let found = with(&[RECLAIM], &both);
-    assert_eq!(found.preemptions, [0, 0, 0, 0, 1, 1, 1, 1, 0]);
-    assert_eq!((&starts(&found)[7], &starts(&found)[8]), (&vec![0, 60], &vec![10]));
+    let result = with(&[RECLAIM], &both);
+    assert_eq!(result.preemptions, [0, 0, 0, 0, 1, 1, 1, 1, 0]);
+    assert_eq!((&starts(&result)[7], &starts(&result)[8]), (&vec![0, 60], &vec![10]));
     // Without the action, or where b is not reclaimable, a waits.
     let firm = [weighing(1), VolcanoQueue { reclaimable: false, ..weighing(1) }];
-    for found in [with(&[], &both), with(&[RECLAIM], &firm)] {
-        assert_eq!((found.preemptions.iter().sum::<u32>(), &starts(&found)[8]), (0, &vec![100]));
+    for result in [with(&[], &both), with(&[RECLAIM], &firm)] {
+        assert_eq!((result.preemptions.iter().sum::<u32>(), &starts(&result)[8]), (0, &vec![100]));
     }
 }
 
@@ -83,14 +84,15 @@ fn the_guide_to_capacity() {
     let mut list = vec![(0, 0, 1000, 1, 0); 8];
     list.extend(vec![(1, 10, 1000, 1, 0); 8]);
     let queues = [deserving(2), deserving(6)];
-    let found = replay(&jobs(&list), &cluster(1, &queues, &[], rules(Plugin::Capacity, &[RECLAIM])));
-    assert_eq!(found.preemptions[..8], [0, 0, 1, 1, 1, 1, 1, 1]);
-    let at_ten = starts(&found)[8..].iter().filter(|starts| starts.first() == Some(&10)).count();
+    let result = replay(&jobs(&list), &cluster(1, &queues, &[], rules(Plugin::Capacity, &[RECLAIM])));
+    assert_eq!(result.preemptions[..8], [0, 0, 1, 1, 1, 1, 1, 1]);
+    let at_ten = starts(&result)[8..].iter().filter(|starts| starts.first() == Some(&10)).count();
     assert_eq!(at_ten, 6);
-    assert_eq!(found.preemptions[8..], [0; 8]);
+    assert_eq!(result.preemptions[8..], [0; 8]);
 }
 
-/// Its guide to gang-aware reclaim, in GPUs for processors: two gangs of 2 of a queue that deserves 2 of 4; one stays.
+/// Volcano's guide to gang-aware reclaim, in GPUs for processors: two gangs of 2 of a queue that
+/// deserves 2 of 4; one stays.
 #[test]
 fn one_of_two_gangs_is_reclaimed_whole() {
     let list = [(1, 0, 100, 2, 0), (1, 1, 100, 2, 0), (0, 10, 100, 2, 0)];
@@ -102,20 +104,21 @@ fn one_of_two_gangs_is_reclaimed_whole() {
     assert_eq!(replay(&jobs(&list), &all).preemptions, [0, 0, 0]);
 }
 
-/// Its guide to gang-aware preemption: two gangs of priority 10 in a full queue, and one of 100.
+/// Volcano's guide to gang-aware preemption: two gangs of priority 10 in a full queue, and one of
+/// 100.
 #[test]
 fn higher_priority_preempts_in_its_own_queue() {
     let list = [(0, 0, 100, 2, 10), (0, 1, 100, 2, 10), (0, 10, 50, 2, 100), (1, 10, 50, 2, 100)];
     let mut all = cluster(1, &[deserving(4), deserving(0)], &[], rules(Plugin::Capacity, &[Eviction::Preempt]));
     all.pools[0].groups[0].gpus_per_node = 4;
-    let found = replay(&jobs(&list), &all);
-    assert_eq!((found.preemptions.clone(), &starts(&found)[2]), (vec![0, 1, 0, 0], &vec![10]));
+    let result = replay(&jobs(&list), &all);
+    assert_eq!((result.preemptions.clone(), &starts(&result)[2]), (vec![0, 1, 0, 0], &vec![10]));
     // Equal priority stops nobody, and capability counts for who preempts, too.
     let list = [(0, 0, 100, 2, 10), (0, 10, 50, 2, 10), (0, 20, 50, 1, 11)];
     let capped = VolcanoQueue { capability: Some(2000), ..deserving(2) };
     let all = cluster(1, &[capped], &[], rules(Plugin::Capacity, &[Eviction::Preempt]));
-    let found = replay(&jobs(&list), &all);
-    assert_eq!((found.preemptions.clone(), &starts(&found)[2]), (vec![1, 0, 0], &vec![20]));
+    let result = replay(&jobs(&list), &all);
+    assert_eq!((result.preemptions.clone(), &starts(&result)[2]), (vec![1, 0, 0], &vec![20]));
 }
 
 /// A queue keeps its guarantee, though it holds more than it deserves with it.
@@ -124,9 +127,9 @@ fn guarantees_are_not_reclaimed() {
     let guarded = VolcanoQueue { guarantee: 2000, ..deserving(2) };
     let list = [(0, 0, 100, 3, 0), (0, 1, 100, 1, 0), (1, 10, 50, 4, 0), (1, 10, 50, 2, 0)];
     let all = cluster(1, &[guarded, deserving(6)], &[], rules(Plugin::Capacity, &[RECLAIM]));
-    let found = replay(&jobs(&list), &all);
+    let result = replay(&jobs(&list), &all);
     // Beside 4 GPUs of each 2 more do not fit. Without the job of 1 a holds 3, which fits no better; without that of 3 it would hold 0 or 1.
-    assert_eq!((found.preemptions.clone(), starts(&found)), (vec![0; 4], vec![vec![0], vec![1], vec![10], vec![60]]));
+    assert_eq!((result.preemptions.clone(), starts(&result)), (vec![0; 4], vec![vec![0], vec![1], vec![10], vec![60]]));
 }
 
 /// Below d lie a and b, beside c. a's job takes from b, which shares d with it, before c, which is further over; of b's jobs the larger is first, by drf.
@@ -167,5 +170,5 @@ fn priority_of_queues_comes_before_shares() {
 fn a_replay_without_queues_is_refused() {
     let policy = Policy { scan: Scan::Volcano, ..Policy::default() };
     let error = simulate(&Workload::default(), &Cluster::of_vcs(&[("a", 1, 8)]), &policy).unwrap_err();
-    assert!(error.to_string().contains("--quota"), "{error}");
+    assert!(error.to_string().contains("--site quota"), "{error}");
 }

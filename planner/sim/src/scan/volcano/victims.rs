@@ -21,19 +21,19 @@ use crate::volcano::deserved::Due;
 use crate::volcano::state::{VolcanoState, change};
 use crate::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom};
 
-/// What a job brings to the order of running jobs, first the least.
+/// Sort key of running jobs, the least first.
 type Rank = ([i64; 2], Key, u32);
 
 /// Whom a job would stop.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// Those to stop, if it fits then; perhaps nobody.
+    /// Jobs to stop, if the job fits then; perhaps none.
     pub(super) victims: Option<Vec<u32>>,
     /// When someone could be stopped who cannot be yet.
     pub(super) later_ms: Option<i64>,
 }
 
-/// What would be if jobs were stopped for one.
+/// Trial of stopping jobs for one.
 struct Trial<'r, 'a> {
     run: &'r Run<'a>,
     volcano: &'r VolcanoState<'a>,
@@ -99,7 +99,7 @@ impl Trial<'_, '_> {
         tree.last(self.due, &self.held, |leaf| such(leaf) && shared(leaf) == nearest)
     }
 
-    /// Those to stop, if there are enough.
+    /// Returns the jobs to stop, if there are enough.
     fn solve(mut self, mut lines: Vec<VecDeque<u32>>) -> Option<Vec<u32>> {
         while !self.fits() {
             let leaf = self.next(&lines)?;

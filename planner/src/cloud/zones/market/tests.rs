@@ -27,7 +27,7 @@ fn the_worked_example() {
     let rows = at_a_dollar(&[(true, false), (false, true), (true, false), (false, false)]);
     let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
     let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-    let cost = |way: Vec<ZoneHolding>| travel(&mut Listed::of(way, true), &market, 0, &job, &mut |_| ());
+    let cost = |way: Vec<ZoneHolding>| travel(&mut Listed::new(way, true), &market, 0, &job, &mut |_| ());
     let (stays, moves) = (cost(vec![Spot(0), Idle, Spot(0)]), cost(vec![Spot(0), Spot(1)]));
     assert!(!stays.missed && (stays.cost - 2.0).abs() < 1e-12 && (moves.cost - 3.0).abs() < 1e-12);
     assert_eq!(moves.changeovers, 2);
@@ -42,11 +42,11 @@ fn on_demand_stays_where_it_is_when_there_is_no_time_to_move() {
     let market = Market::from_rows(places(&[0, 1], &[4.0, 3.0], 0.5, HOUR), &rows);
     let mut held = Vec::new();
     let way = vec![ZoneHolding::OnDemand(0), ZoneHolding::OnDemand(1), ZoneHolding::Idle];
-    let run = travel(&mut Listed::of(way, true), &market, 0, &job, &mut |of| held.push(of));
+    let run = travel(&mut Listed::new(way, true), &market, 0, &job, &mut |of| held.push(of));
     assert!(!run.missed && (run.cost - 12.0).abs() < 1e-12);
     assert_eq!(held, [ZoneHolding::OnDemand(0); 3]);
     // Left to itself, the net begins where it costs least.
-    let run = travel(&mut Listed::of(Vec::new(), true), &market, 0, &job, &mut |_| ());
+    let run = travel(&mut Listed::new(Vec::new(), true), &market, 0, &job, &mut |_| ());
     assert!((run.cost - 9.0).abs() < 1e-12);
 }
 
@@ -62,17 +62,17 @@ fn a_try_that_fails_costs_a_tick() {
     let job = DeadlineJob { work_ms: 3 * HOUR, deadline_ms: 6 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
     let way = vec![Spot(0), Spot(0), Spot(1), Spot(0), Spot(0)];
     let mut held = Vec::new();
-    let run = travel(&mut Listed::of(way.clone(), true), &market, 0, &job, &mut |of| held.push(of));
+    let run = travel(&mut Listed::new(way.clone(), true), &market, 0, &job, &mut |of| held.push(of));
     assert_eq!(held, [Spot(0), Spot(0), Idle, Idle, Spot(0)]);
     assert_eq!((run.failed, run.asked, run.lost, run.missed), (1, 4, 1, false));
     // Three hours of spot, and probes that found two zones and one.
     assert!((run.cost - 3.3).abs() < 1e-12, "{run:?}");
-    let unasked = travel(&mut Listed::of(way, false), &market, 0, &job, &mut |_| ());
+    let unasked = travel(&mut Listed::new(way, false), &market, 0, &job, &mut |_| ());
     assert!((unasked.cost - 3.0).abs() < 1e-12 && unasked.asked == 0, "{unasked:?}");
     // With an hour less there is time for a try in hour 3 that gets an instance, and not for one that fails: on-demand begins.
     let tight = DeadlineJob { deadline_ms: 3 * HOUR, ..job };
     let mut held = Vec::new();
-    let run = travel(&mut Listed::of(vec![Spot(0), Spot(1)], true), &market, 1, &tight, &mut |of| held.push(of));
+    let run = travel(&mut Listed::new(vec![Spot(0), Spot(1)], true), &market, 1, &tight, &mut |of| held.push(of));
     assert_eq!(held, [Spot(0), OnDemand(0), OnDemand(0)]);
     assert!(!run.missed && (run.cost - 7.1).abs() < 1e-12 && run.failed == 0, "{run:?}");
 }
@@ -97,7 +97,7 @@ fn zone(name: &str, instance: &str, list_price: Option<f64>) -> SpotSeries {
 fn what_files_say_of_on_demand_gives_the_price_of_spot() {
     let of = |prices: [Option<f64>; 2]| {
         let zones = [zone("us-east-1a", "V100:1", prices[0]), zone("us-west-2a", "V100:1", prices[1])];
-        let market = Market::of(&zones, 1, 3.0, 0.0).unwrap();
+        let market = Market::new(&zones, 1, 3.0, 0.0).unwrap();
         (market.places.on_demand.clone(), market.sight(1).price.to_vec())
     };
     assert_eq!(of([Some(6.0), Some(3.0)]), (vec![6.0, 3.0], vec![2.0, 1.0]));
@@ -108,7 +108,7 @@ fn what_files_say_of_on_demand_gives_the_price_of_spot() {
 fn zones_of_different_instances_are_no_places_of_one_job() {
     for other in ["V100:8", "K80:1"] {
         let zones = [zone("us-east-1a", "V100:1", None), zone("us-west-2a", other, None)];
-        let said = Market::of(&zones, 1, 3.0, 0.0).unwrap_err().to_string();
+        let said = Market::new(&zones, 1, 3.0, 0.0).unwrap_err().to_string();
         assert!(said.contains(&format!("us-east-1a_file is of V100:1, and us-west-2a_file of {other}")), "{said}");
     }
 }

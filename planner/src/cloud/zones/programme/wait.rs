@@ -31,7 +31,7 @@ const MOST_WAIT: usize = 60;
 struct Aged {
     /// The chance that it was.
     kept: f64,
-    /// What it costs to begin there then, from here.
+    /// Cost of beginning there then, from here.
     cost: f64,
 }
 
@@ -81,7 +81,8 @@ impl Fit {
         ahead
     }
 
-    /// Of a zone that is down, or not seen: the chance to be seen to come up in each step, which is one with a look, and the belief of the first.
+    /// For a zone that is down, or not seen: the chance to be seen to come up in each step, which
+    /// is one with a look, and the belief of the first.
     fn arrival(&self, zone: &Zone, place: Place) -> (Vec<f64>, Option<Vec<f64>>) {
         let (mut now, mut next) = (zone.belief.0.clone(), zone.belief.0.clone());
         let (mut chances, mut first) = (Vec::with_capacity(MOST_WAIT), None);

@@ -14,7 +14,7 @@ struct Claim {
     has: i128,
     weight: i128,
     usage: i128,
-    /// What its last rounding lost, in units of 2⁻²⁰.
+    /// Part lost in its last rounding, in units of 2⁻²⁰.
     lost: Option<i128>,
 }
 
@@ -117,7 +117,7 @@ impl Pool<'_> {
         }
     }
 
-    /// What a queue used of the window, in units of 2⁻³², as of the last measurement.
+    /// Usage of a queue as a share of the window, in units of 2⁻³², as of the last measurement.
     fn used_share(&self, tree: &Hierarchy, rule: UsageRule, queue: usize) -> i128 {
         let end = self.now / rule.fetch_ms * rule.fetch_ms;
         let begin = match rule.window {

@@ -11,7 +11,7 @@ use super::tree::{Held, Share, Tree};
 use super::{Nominated, Standing};
 
 impl Pool<'_> {
-    /// Which of the heads left is next.
+    /// Next of the heads left.
     pub(super) fn next_by_share(&self, tree: Tree<'_>, held: &Held, left: &[(Standing, Nominated)]) -> usize {
         let first = left.iter().map(|(_, head)| self.vc(head.job)).min().unwrap();
         let root = tree.path(first).into_iter().next_back().unwrap();
@@ -34,7 +34,7 @@ impl Pool<'_> {
         tree.children(node).into_iter().filter_map(rank).min_by(better).map(|(_, _, at)| at)
     }
 
-    /// The queue in which somebody is stopped next; `left` are the candidates left of each queue.
+    /// Queue in which a job is stopped next; `left` are the candidates left of each queue.
     fn search(tree: Tree<'_>, held: &Held, node: usize, own: usize, left: &[Vec<usize>]) -> Option<usize> {
         if tree.is_queue(node) {
             return (!left[node].is_empty()).then_some(node);
@@ -45,16 +45,16 @@ impl Pool<'_> {
             if share.is_zero() && !tree.contains(child, own) {
                 return None;
             }
-            let found = Self::search(tree, held, child, own, left)?;
-            Some((share, !tree.is_queue(child), child, found))
+            let result = Self::search(tree, held, child, own, left)?;
+            Some((share, !tree.is_queue(child), child, result))
         };
         let order = |a: &(Share, bool, usize, usize), b: &(Share, bool, usize, usize)| {
             a.0.compare(b.0).then((a.1, a.2).cmp(&(b.1, b.2)))
         };
-        tree.children(node).into_iter().filter_map(rank).max_by(order).map(|(.., found)| found)
+        tree.children(node).into_iter().filter_map(rank).max_by(order).map(|(.., result)| result)
     }
 
-    /// Who stops for a job.
+    /// Jobs to stop for a job.
     pub(super) fn stops_by_share(
         &self,
         cohorts: &Cohorts,

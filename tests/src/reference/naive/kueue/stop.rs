@@ -53,8 +53,8 @@ impl Pool<'_> {
         let tree = Tree(cohorts);
         let (queue, fair) = (self.vc(job), cohorts.fair().is_some());
         let held = self.held_without(&[]);
-        let mut found = self.in_phase(Phase::Running);
-        found.retain(|other| {
+        let mut result = self.in_phase(Phase::Running);
+        result.retain(|other| {
             let theirs = self.vc(*other);
             let lies_right = theirs == queue
                 || Self::meet(tree, queue, theirs).is_some_and(|cohort| {
@@ -64,8 +64,8 @@ impl Pool<'_> {
                 });
             lies_right && self.may_be_stopped(*other, flavor, progressed) && self.rules_let(cohorts, job, *other)
         });
-        found.sort_by_key(|other| self.stop_order(*other));
-        found
+        result.sort_by_key(|other| self.stop_order(*other));
+        result
     }
 
     /// The lowest priority first, then the last started, then the last submitted.
@@ -73,7 +73,7 @@ impl Pool<'_> {
         (self.priority(job), Reverse(self.jobs[job].since), Reverse((self.workload.submit_ms[job], job)))
     }
 
-    /// Who stops for a job.
+    /// Jobs to stop for a job.
     pub(super) fn stops(&self, cohorts: &Cohorts, job: usize, flavor: usize) -> Vec<usize> {
         let tree = Tree(cohorts);
         let (queue, amount) = (self.vc(job), self.amount(job));
@@ -152,7 +152,7 @@ impl Pool<'_> {
         Vec::new()
     }
 
-    /// Who need not be stopped, from the last but one to the first, is put back.
+    /// Puts back the jobs that need not be stopped, from the last but one to the first.
     pub(super) fn put_back(&self, gone: &[usize], fits: impl Fn(&[usize]) -> bool) -> Vec<usize> {
         let mut kept = gone.to_vec();
         for other in gone.iter().rev().skip(1) {

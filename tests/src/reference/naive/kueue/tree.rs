@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use tracecast_planner::sim::cohort::{Cohorts, Quota};
 
-/// What is used: (queue, flavor, thousandths of GPUs).
+/// Usage: (queue, flavor, thousandths of GPUs).
 pub(super) type Held = Vec<(usize, usize, i128)>;
 
 /// A share of what can be borrowed: infinite, or a fraction.
@@ -106,7 +106,7 @@ impl Tree<'_> {
         self.path(queue).into_iter().find(|node| !self.borrows(held, *node, flavor))
     }
 
-    /// Its height; the whole tree's if there is none.
+    /// Height of the lowest node that does not borrow; the whole tree's if there is none.
     pub(super) fn level(self, held: &Held, queue: usize, flavor: usize) -> usize {
         let root = self.path(queue).into_iter().next_back().unwrap_or(queue);
         self.height(self.lowest(held, queue, flavor).unwrap_or(root))

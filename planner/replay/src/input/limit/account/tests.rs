@@ -5,7 +5,7 @@ use super::*;
 use crate::input::{Options, Site, load};
 use tracecast_sim::limit::Fairshare;
 
-/// As a Slurm of version 22.05 prints it. What ada and eve have of `MaxTRES` is inherited from dept.
+/// Associations as a Slurm of version 22.05 prints them. Ada and eve inherit `MaxTRES` from dept.
 const PRINTED: &str = "Cluster|Account|ParentName|User|Partition|Share|GrpJobs|GrpTRES|GrpTRESMins|GrpTRESRunMins|MaxJobs|MaxTRES|MaxWall|QOS|Def QOS
 lab|root||||1||||||||normal|
 lab| root||root||1||||||||normal|
@@ -43,8 +43,8 @@ MaxJobs = -1
 "#;
 
 fn named<'f>(all: &'f [Association], name: &str) -> (&'f Association, Option<&'f str>) {
-    let found = all.iter().find(|of| of.name == name).unwrap();
-    (found, found.parent.map(|parent| all[parent as usize].name.as_str()))
+    let result = all.iter().find(|of| of.name == name).unwrap();
+    (result, result.parent.map(|parent| all[parent as usize].name.as_str()))
 }
 
 /// The associations of a file, and of jobs (account, user, partition), by name; and the notes.

@@ -1,4 +1,4 @@
-//! What the configuration of Volcano's scheduler (`volcano-scheduler.conf`) says of the rules of its queues.
+//! Rules of the queues in the configuration of Volcano's scheduler (`volcano-scheduler.conf`).
 //!
 //! The plugins `proportion` or `capacity` say what queues deserve; `priority` and `drf` order jobs, in the order in which they stand in the tiers. Who may be stopped is asked of the plugins tier by tier, as Volcano does it: a tier decides if its plugins agree on somebody. Of whole gangs, which is what jobs of a replay are,
 //! `gang` and `drf` let nobody be stopped where they are asked (`enablePreemptable`, and for `gang` `enableReclaimable`); then the next tier is asked. So under Volcano's own two tiers reclaim stops whole gangs, as tier 1 finds nobody and tier 2 holds the plugin of the queues, and preempt does not.
@@ -46,7 +46,7 @@ struct Enabled {
     job_order: bool,
 }
 
-/// What a plugin says when it is asked who may be stopped.
+/// Answer of a plugin that is asked who may be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Nobody,
@@ -66,7 +66,7 @@ pub(super) struct Conf {
 }
 
 impl Conf {
-    /// What is usual: Volcano's own configuration, or that of its guide to the plugin capacity.
+    /// Returns the usual configuration: Volcano's, or that of its guide to the plugin capacity.
     pub(super) fn usual(deserves: bool, has_parents: bool) -> Self {
         let (plugin, evictions) = match deserves {
             true => (Plugin::Capacity, vec![Eviction::Reclaim(ReclaimFrom::Over)]),
@@ -82,15 +82,15 @@ impl Conf {
         }
     }
 
-    /// Its actions, in order.
+    /// Returns the actions, in order.
     pub(super) fn actions(&self) -> String {
         self.actions.join(", ")
     }
 
     /// Reads a configuration.
     pub(super) fn parse(object: &Value, place: &Place<'_>) -> Result<Self> {
-        if let Some((found, known)) = miswritten(object, &FIELDS) {
-            return Err(place.wrong(format!("`{found}` is no field of volcano-scheduler.conf; write `{known}`")));
+        if let Some((result, known)) = miswritten(object, &FIELDS) {
+            return Err(place.wrong(format!("`{result}` is no field of volcano-scheduler.conf; write `{known}`")));
         }
         let actions = place.text(object, "/actions")?;
         let actions = actions.ok_or_else(|| place.wrong("volcano-scheduler.conf has no actions"))?;
@@ -101,10 +101,10 @@ impl Conf {
         if !actions.iter().any(|action| action == "allocate") {
             return Err(place.wrong("without the action `allocate` no job starts; add it to actions"));
         }
-        let mut found = Self { actions, rules: VolcanoRules::default(), is_tree: false, notes: Vec::new() };
-        let tiers = found.tiers(object, place)?;
+        let mut result = Self { actions, rules: VolcanoRules::default(), is_tree: false, notes: Vec::new() };
+        let tiers = result.tiers(object, place)?;
         let has = |name: &str| tiers.iter().flatten().any(|plugin| plugin.name == name);
-        found.rules.plugin = match (has("proportion"), has("capacity")) {
+        result.rules.plugin = match (has("proportion"), has("capacity")) {
             (true, true) => {
                 return Err(place.wrong(
                     "the plugins proportion and capacity are both on, and contradict each other; leave one of them out",
@@ -123,18 +123,18 @@ impl Conf {
             "drf" if plugin.job_order => Some(JobOrder::Drf),
             _ => None,
         };
-        found.rules.order = tiers.iter().flatten().filter_map(order).collect();
-        found.rules.order.dedup();
-        found.evictions(&tiers, place)?;
-        if found.actions.iter().any(|action| action == "enqueue") {
-            found.notes.push("The action enqueue is not replayed: every waiting job is looked at.".to_owned());
+        result.rules.order = tiers.iter().flatten().filter_map(order).collect();
+        result.rules.order.dedup();
+        result.evictions(&tiers, place)?;
+        if result.actions.iter().any(|action| action == "enqueue") {
+            result.notes.push("The action enqueue is not replayed: every waiting job is looked at.".to_owned());
         }
         for other in ["shuffle", "elect", "reserve"] {
-            if found.actions.iter().any(|action| action == other) {
-                found.notes.push(format!("The action {other} is not replayed."));
+            if result.actions.iter().any(|action| action == other) {
+                result.notes.push(format!("The action {other} is not replayed."));
             }
         }
-        Ok(found)
+        Ok(result)
     }
 
     /// The plugins, tier by tier.
@@ -175,7 +175,7 @@ impl Conf {
         Ok(tiers)
     }
 
-    /// Who is stopped by the actions.
+    /// Sets the actions that stop jobs.
     fn evictions(&mut self, tiers: &[Vec<Enabled>], place: &Place<'_>) -> Result<()> {
         let (mut evictions, mut notes) = (Vec::new(), Vec::new());
         for action in &self.actions {
@@ -237,7 +237,7 @@ impl Conf {
     }
 }
 
-/// Who may be stopped, as the plugins of the tiers say it.
+/// Combines the answers of the tiers' plugins on who may be stopped.
 fn asked(tiers: &[Vec<Enabled>], says: impl Fn(&Enabled) -> Option<Answer>) -> Answer {
     let mut any_before = false;
     for tier in tiers {

@@ -135,17 +135,17 @@ fn the_tiers_say_who_is_stopped() {
     let (over, any) = (Eviction::Reclaim(ReclaimFrom::Over), Eviction::Reclaim(ReclaimFrom::Any));
     let no = "        enablePreemptable: false\n";
     // gang protects whole gangs in its tier; the next one is asked about queues, not about priorities.
-    let (found, told) = evictions("allocate, preempt, reclaim", "", PROPORTION);
-    assert!(found == [over] && told.contains("preempt stops nobody"), "{told}");
+    let (result, told) = evictions("allocate, preempt, reclaim", "", PROPORTION);
+    assert!(result == [over] && told.contains("preempt stops nobody"), "{told}");
     assert_eq!(evictions("allocate, preempt, reclaim", no, PROPORTION).0, [Eviction::Preempt, over]);
     assert_eq!(evictions("allocate, reclaim, preempt", no, CAPACITY).0, [over, Eviction::Preempt]);
     // conformance decides alone if gang abstains.
     let abstains = "        enablePreemptable: false\n        enableReclaimable: false\n";
-    let (found, told) = evictions("allocate, reclaim", abstains, CAPACITY);
-    assert!(found == [any] && told.contains("any reclaimable queue"), "{told}");
+    let (result, told) = evictions("allocate, reclaim", abstains, CAPACITY);
+    assert!(result == [any] && told.contains("any reclaimable queue"), "{told}");
     let protects = "      - name: gang\n".to_owned() + CAPACITY;
-    let (found, told) = evictions("allocate, reclaim", "", &protects);
-    assert!(found.is_empty() && told.contains("reclaim stops nobody"), "{told}");
+    let (result, told) = evictions("allocate, reclaim", "", &protects);
+    assert!(result.is_empty() && told.contains("reclaim stops nobody"), "{told}");
     assert_eq!(evictions("allocate, gangreclaim, gangpreempt", "", CAPACITY).0, [over, Eviction::Preempt]);
     assert!(evictions("allocate, gangreclaim", "", PROPORTION).1.contains("asks the plugin capacity"));
     // The configuration may stand there as it is.
