@@ -9,7 +9,19 @@ use super::*;
 fn plan(folder: &Folder, arguments: &[&str]) -> std::process::Output {
     let sample = root().join("datasets/sample");
     Command::new(env!("CARGO_BIN_EXE_tracecast"))
-        .args(["plan", "queues", sample.to_str().unwrap(), "--scan", "skip", "--scale", "1.2", "--emit-to", "queues"])
+        .args([
+            "plan",
+            "queues",
+            sample.to_str().unwrap(),
+            "--models",
+            "none",
+            "--scan",
+            "skip",
+            "--scale",
+            "1.2",
+            "--emit-to",
+            "queues",
+        ])
         .args(arguments)
         .current_dir(folder.path(""))
         .output()

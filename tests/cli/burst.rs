@@ -5,10 +5,19 @@ use serde_json::Value;
 use super::*;
 
 /// The bundled sample with the invented prices beside it.
-pub(crate) const SAMPLE: [&str; 7] =
-    ["plan", "rent", "burst", "datasets/sample", "--offers", "datasets/offers/example.toml", "--quiet"];
+pub(crate) const SAMPLE: [&str; 9] = [
+    "plan",
+    "rent",
+    "burst",
+    "datasets/sample",
+    "--offers",
+    "datasets/offers/example.toml",
+    "--quiet",
+    "--models",
+    "none",
+];
 
-const OFFERS: &str = "\
+pub(crate) const OFFERS: &str = "\
 currency = \"EUR\"
 [[instance]]
 name = \"a\"

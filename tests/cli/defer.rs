@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 
 /// The bundled sample with its own carbon intensities.
-pub(crate) const SAMPLE: [&str; 4] = ["plan", "defer", "datasets/sample", "--quiet"];
+pub(crate) const SAMPLE: [&str; 6] = ["plan", "defer", "datasets/sample", "--quiet", "--models", "none"];
 
 /// Three weeks of a job an hour, each of one GPU and an hour's run.
 fn hourly() -> String {

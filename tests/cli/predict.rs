@@ -289,6 +289,57 @@ fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
     }
 }
 
+/// 600 jobs of a GPU each, one every 20 minutes, of users whose jobs run long or short; from job `changed_from` on runs are others.
+fn busy(changed_from: u32) -> String {
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    let time = |s: u32| format!("2020-04-{:02} {:02}:{:02}:{:02}", 1 + s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60);
+    for at in 0..600u32 {
+        let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(3);
+        let run = if long != (at >= changed_from) { 3300 } else { 100 } + at * 7919 % 50;
+        let (user, submit) = (if long { "bob" } else { "ann" }, at * 1200);
+        let (from, to) = (time(submit), time(submit + run));
+        text += &format!("{at},{user},va,1,4,1,COMPLETED,{from},{from},{to},{run},0\n");
+    }
+    text
+}
+
+/// Jobs after the split run as they please: what a plan chooses before it with a model of its own, or
+/// the models of a folder, stays.
+#[test]
+fn no_plan_driven_by_a_model_looks_past_its_split() {
+    let folder = Folder::new();
+    let cluster = folder.file("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 1\n");
+    let offers = folder.file("offers.toml", super::burst::OFFERS);
+    let chosen = |name: &str, changed_from: u32| {
+        // The split is when job 400 is submitted.
+        let source = folder.file(&format!("{name}_cluster_log.csv"), &busy(changed_from));
+        let split = ["--eval-from", "2020-04-06T13:20:00+08:00", "--format", "json", "--quiet"];
+        let ask = |arguments: &[&str]| {
+            let output = tracecast(&[arguments, &split].concat());
+            assert!(output.status.success(), "{}", stderr(&output));
+            json(&stdout(&output))
+        };
+        let models = folder.path(&format!("{name}_models"));
+        assert!(tracecast(&["model", "train", &source, "--save", &models]).status.success());
+        let queues = |more: &[&str]| {
+            let answer = ask(&[&["plan", "queues", &source, "--site", &cluster], more].concat());
+            let candidates = answer["candidates"].as_array().unwrap().iter();
+            candidates.map(|of| (of["policy"].clone(), of["earlier"].clone(), of["cost"].clone())).collect::<Vec<_>>()
+        };
+        let burst = |more: &[&str]| {
+            let answer = ask(&[&["plan", "rent", "burst", &source, "--offers", &offers], more].concat());
+            let rules = answer["trial"]["rules"].as_array().unwrap().iter();
+            // Whether waiting is planned at all is judged on the later weeks.
+            let earlier = rules.filter(|rule| rule["id"] != "hindsight" && rule["id"] != "plan");
+            earlier.map(|rule| (rule["id"].clone(), rule["chosen"].clone())).collect::<Vec<_>>()
+        };
+        let from = ["--models", &models];
+        ([queues(&[]), queues(&from)], [burst(&[]), burst(&from)])
+    };
+    assert_eq!(chosen("one", 600), chosen("two", 400));
+}
+
 /// Later half of the jobs predicted from what had ended, and all models in one folder, which plans
 /// read.
 #[test]
@@ -313,8 +364,8 @@ fn all_models_of_a_record_drive_a_plan() {
     assert_eq!(files, ["demand.model", "duration.csv", "duration.model"]);
     let past = std::fs::read_to_string(folder.path("models/duration.csv")).unwrap();
     let ids: Vec<u32> = past.lines().skip(1).map(|line| line.split(',').next().unwrap().parse().unwrap()).collect();
-    // A job an hour: the later half begins with job 200. Job 50 was open then, and was not submitted then.
-    assert!((198..=202).contains(&ids[0]) && ids.last() == Some(&401), "{ids:?}");
+    // A job an hour, and 200 must have ended: with job 50 open, the first is that after job 201.
+    assert!((201..=203).contains(&ids[0]) && ids.last() == Some(&401), "{ids:?}");
     assert_eq!(ids.len() as u32, 402 - ids[0]);
     let cluster = folder.file("cluster.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 1\n");
     let plan = |more: &[&str]| {
@@ -322,16 +373,15 @@ fn all_models_of_a_record_drive_a_plan() {
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
     };
-    let predicted = |answer: &Value| {
-        let notes = answer["notes"].as_array().unwrap();
-        notes
-            .iter()
-            .filter_map(|note| note.as_str()?.strip_prefix("Predictions: "))
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let driven = predicted(&plan(&["--models", &models]));
-    assert!(driven.len() == 1 && predicted(&plan(&[])).is_empty(), "{driven:?}");
+    // With the folder and without it, a plan tells what predicted runs are worth.
+    for answer in [plan(&["--models", &models]), plan(&[])] {
+        let worth = &answer["forecast_worth"];
+        assert!(["naive", "model", "truth"].iter().all(|driver| worth[driver].is_number()), "{worth}");
+        assert!(worth["unit"] == "s" && worth["gap_closed"]["value"].is_number(), "{worth}");
+        assert!(worth["used"] == "naive" || worth["used"] == "model", "{worth}");
+    }
+    let none = plan(&["--models", "none"]);
+    assert!(none["forecast_worth"]["model"].is_null() && none["forecast_worth"]["no_gap"].is_string(), "{none}");
     // Another trace with the same identifiers is not the one of the predictions.
     let other = folder.file("other.csv", &jobs(100).replace("2020-04-", "2020-03-"));
     let arguments = ["plan", "queues", &other, "--site", &cluster, "--models", &models];

@@ -112,8 +112,10 @@ fn queues_are_as_kueue_and_kai_publish_them() {
     let folder = Folder::new();
     let out = folder.path("queues");
     let emit = ["--emit", "kueue,kai,volcano", "--emit-to", &out, "--quiet"];
-    let output =
-        tracecast(&[&["plan", "queues", "datasets/sample", "--scan", "skip", "--scale", "1.2"][..], &emit].concat());
+    let output = tracecast(
+        &[&["plan", "queues", "datasets/sample", "--models", "none", "--scan", "skip", "--scale", "1.2"][..], &emit]
+            .concat(),
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("queues/{name}"))).unwrap();
     // A kind of nodes and six VCs; a parent and six VCs.

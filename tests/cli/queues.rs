@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::*;
 
-const SAMPLE: [&str; 6] = ["plan", "queues", "datasets/sample", "--scan", "skip", "--quiet"];
+/// The sample without a model of run times, which tests of sharing do not need.
+const SAMPLE: [&str; 8] = ["plan", "queues", "datasets/sample", "--scan", "skip", "--quiet", "--models", "none"];
 
 #[test]
 fn the_sample_is_planned_and_written_down() {
@@ -142,7 +143,8 @@ fn what_cannot_be_planned_is_refused() {
 /// A search with a journal, on one thread.
 fn search(journal: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracecast"));
-    command.args(&SAMPLE[..5]).args(["--format", "json", "--journal", journal]).args(arguments);
+    let told = SAMPLE.iter().filter(|argument| **argument != "--quiet");
+    command.args(told).args(["--format", "json", "--journal", journal]).args(arguments);
     command.env("RAYON_NUM_THREADS", "1").current_dir(root());
     command
 }
@@ -405,7 +407,7 @@ fn the_venus_slice_is_told_as_it_is() {
 #[test]
 fn without_a_scan_today_is_what_the_record_shows() {
     let read = |extra: &[&str]| -> Value {
-        let plan = ["plan", "queues", "datasets/sample", "--quiet", "--format", "json"];
+        let plan = ["plan", "queues", "datasets/sample", "--models", "none", "--quiet", "--format", "json"];
         let output = tracecast(&[&plan[..], extra].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))

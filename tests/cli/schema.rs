@@ -279,7 +279,10 @@ fn backtests_and_forecasts() {
     let asked = serving::asked(&folder);
     let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();
     checked("plan-serving", &words);
-    checked("plan-queues", &["plan", "queues", "datasets/sample", "--scan", "skip", "--format", "json"]);
+    checked(
+        "plan-queues",
+        &["plan", "queues", "datasets/sample", "--models", "none", "--scan", "skip", "--format", "json"],
+    );
     checked(
         "plan-nodes",
         &["plan", "nodes", "datasets/sample", "--scan", "skip", "--target-p95", "1h", "--format", "json"],

@@ -12,6 +12,7 @@ use tracecast_planner::defer::emit;
 use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
 use tracecast_planner::plan::Emitted;
+use tracecast_planner::plan::forecast::runs::RunForecast;
 
 use crate::job_submit::field;
 use crate::lab::Lab;
@@ -65,7 +66,7 @@ fn emitted(folder: &Path, first_h: i64, differ: bool) -> Vec<Emitted> {
         energy: None,
         prices: None,
         class_by: None,
-        predictions: None,
+        runs: RunForecast::Naive("a replay of one plan".to_owned()),
     };
     let answer = plan(&trace, &hours, "lab".to_owned(), &request).unwrap();
     let mut files = emit::slurm(&answer).unwrap();

@@ -26,6 +26,7 @@ fn asked(kinds: Option<NodeKinds>) -> CapacityRequest {
         growth: None,
         faults: None,
         kinds,
+        runs: None,
     }
 }
 

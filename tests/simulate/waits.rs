@@ -107,6 +107,7 @@ fn four_answers_say_the_same_of_waiting() {
         growth: None,
         faults: None,
         kinds: None,
+        runs: None,
     };
     let capacity = plan(&trace, &loaded, String::new(), &request, &()).unwrap();
     let today = capacity.body.curve.iter().find(|point| point.nodes == 2).unwrap();

@@ -91,7 +91,7 @@ pub(crate) fn plan(arguments: &PlanBurst, quiet: bool) -> Result<()> {
     let trace = source::open_whole(&arguments.sources, &arguments.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &arguments.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
-    let predictions = arguments.runs.column(&trace)?;
+    let runs = arguments.runs.forecast(&trace, quiet)?;
     let terms = BurstTerms {
         target_s: arguments.target_p95 as f64 / 1e3,
         most_ms: arguments.most_wait,
@@ -104,7 +104,7 @@ pub(crate) fn plan(arguments: &PlanBurst, quiet: bool) -> Result<()> {
         horizon_months: arguments.horizon,
     };
     let clock = Clock::new(quiet, "choosing nodes and who waits, and pricing them on later weeks");
-    let answer = burst::plan(&trace, &offers, &title, &BurstRequest { eval_from_ms, terms, predictions })?;
+    let answer = burst::plan(&trace, &offers, &title, &BurstRequest { eval_from_ms, terms, runs })?;
     drop(clock);
     checked.write(quiet, || burst::report(&answer), || answer::json(&answer, "the answer"))
 }

@@ -14,6 +14,7 @@ use tracecast_planner::capacity::faults::{FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityRequest, NodeKinds, answer as found, emit};
 use tracecast_planner::plan::checkpoint::CheckpointCosts;
+use tracecast_planner::plan::forecast::runs::ChosenRuns;
 use tracecast_planner::plan::nothing_advised;
 use tracecast_planner::replay::nearest::{Backfill, Today};
 
@@ -23,6 +24,7 @@ use crate::cmd::emitting::{Audience, Emitting, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::cmd::site::SiteArguments;
+use crate::cmd::trained::{PredictedRuns, trained_drivers};
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::source;
@@ -117,6 +119,8 @@ pub(crate) struct PlanCapacity {
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     #[command(flatten)]
+    pub(crate) runs: PredictedRuns,
+    #[command(flatten)]
     pub(crate) which: PlanJobs,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
@@ -206,14 +210,25 @@ pub(crate) fn plan(arguments: &PlanCapacity, quiet: bool) -> Result<()> {
     let mut opened = plan.open(NEEDED, quiet)?;
     // Nothing may decide what is tested that comes after the first test has begun.
     let first_ms = found::first_test_ms(&opened.loaded, opened.eval_from_ms)?;
+    let named = arguments.runs.drivers(&opened.trace, &mut opened.loaded)?;
     let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), Backfill::ByWhatIsKnown)?;
-    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
-    loaded.notes = subject.notes;
+    let OpenedPlan { title, trace, mut loaded, mut subject, eval_from_ms, .. } = opened;
     if arguments.emitting.readers().contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds };
+    let split_ms = first_ms - loaded.workload.origin_ms;
+    let runs = if policy.goes_by_predictions() {
+        let drivers = named.map_or_else(|| trained_drivers(&trace, &mut loaded, quiet), Ok)?;
+        Some(drivers.choose(&mut loaded, &policy, split_ms)?)
+    } else {
+        None
+    };
+    if let Some(matched) = runs.as_ref().and_then(ChosenRuns::matched) {
+        subject.note_column("Predictions", matched);
+    }
+    loaded.notes = subject.notes;
+    let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds, runs };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = found::plan(&trace, &loaded, title, &request, &steps)?;
     drop(steps);

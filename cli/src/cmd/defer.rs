@@ -227,7 +227,7 @@ pub(crate) fn plan(arguments: &PlanDefer, quiet: bool) -> Result<()> {
     }
     let title = describe::title(&trace, &arguments.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
-    let predictions = arguments.runs.column(&trace)?;
+    let runs = arguments.runs.forecast(&trace, quiet)?;
     let request = DeferRequest {
         eval_from_ms,
         terms: DeferTerms {
@@ -244,7 +244,7 @@ pub(crate) fn plan(arguments: &PlanDefer, quiet: bool) -> Result<()> {
         gpu_kw: arguments.gpu_kw.map_or_else(|| power::gpu_kw(&trace), |kw| (kw, "given (--gpu-kw)".to_owned())),
         energy,
         prices: offers.map(|offers| (offers, f64::from(arguments.reserved))),
-        predictions,
+        runs,
     };
     let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
     let answer = defer::plan(&trace, &hours, title, &request)?;

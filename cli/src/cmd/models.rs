@@ -1,4 +1,4 @@
-//! `tracecast model list`.
+//! `tracecast model list`, and the files of a folder of models.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,21 @@ use tracecast_predictors::model_file::{Heading, heading};
 
 use crate::exit::Usage;
 use crate::output;
+
+pub(crate) const DURATION: &str = "duration.model";
+/// Predictions of jobs of the record that were made without knowing what came later.
+pub(crate) const PAST_RUNS: &str = "duration.csv";
+pub(crate) const DEMAND: &str = "demand.model";
+pub(crate) const UTILISATION: &str = "utilisation.csv";
+pub(crate) const INTERFERENCE: &str = "interference.model";
+pub(crate) const SPOT: &str = "spot.model";
+/// All files that a folder of models may hold.
+pub(crate) const FILES: [&str; 6] = [DURATION, PAST_RUNS, DEMAND, UTILISATION, INTERFERENCE, SPOT];
+
+/// The model file that a path names: itself, or the file of this name in a folder of models.
+pub(crate) fn model_file(path: &Path, name: &str) -> PathBuf {
+    if path.is_dir() { path.join(name) } else { path.to_path_buf() }
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

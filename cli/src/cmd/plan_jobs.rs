@@ -83,7 +83,11 @@ impl PlanInput<'_> {
         let mut loaded = load(&trace, input.site(), &options)?;
         let subject = Subject::new(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::new(&trace), &loaded);
-        let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
+        let mut policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
+        // Nobody knows how long a job will run.
+        if self.policy.estimate.is_none() && policy.estimate == Estimate::True && policy.uses_durations() {
+            policy.estimate = Estimate::Predicted;
+        }
         // Before anything is replayed: what does not go together would be found by the first replay that needs it, and others come before.
         policy.validate(&loaded.workload)?;
         let scan_is_named = self.policy.scan.is_some();

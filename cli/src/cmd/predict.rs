@@ -17,6 +17,7 @@ use tracecast_predictors::slurm::{self, Comment, LimitTest, ScriptOptions, TimeL
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Between, Reading, TIMES};
+use crate::cmd::models::{DURATION, model_file};
 use crate::cmd::train::{self, Choosing};
 use crate::early::{self, Replacing};
 use crate::progress::Clock;
@@ -40,8 +41,8 @@ pub(crate) struct PredictDuration {
     pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) between: Between,
-    /// Model file that `tracecast model train duration` wrote
-    #[arg(long, short, value_name = "FILE")]
+    /// Model file that `tracecast model train duration` wrote, or the folder of all trained models
+    #[arg(long, short, visible_alias = "models", value_name = "FILE|FOLDER")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) choosing: Choosing,
@@ -128,7 +129,7 @@ pub(crate) fn run(request: &PredictDuration, quiet: bool) -> Result<()> {
         early::writable_folder(folder)?;
     }
     let script = request.slurm.as_ref().map(|folder| script(request, folder)).transpose()?;
-    let mut predictor = load(&request.model)?;
+    let mut predictor = load(&model_file(&request.model, DURATION))?;
     let trace = source::open_between(&request.sources, &request.reading, &request.between, None, quiet)?;
     let timeline = Timeline::new(&trace, train::which(&request.choosing))?;
     if timeline.resource != Resource::Gpus {

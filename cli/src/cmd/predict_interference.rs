@@ -12,6 +12,7 @@ use tracecast_predictors::interference::table::JobProfile;
 
 use crate::args::RowsForm;
 use crate::cmd::answer;
+use crate::cmd::models::{INTERFERENCE, model_file};
 use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::output;
@@ -78,8 +79,8 @@ pub(crate) struct PredictInterference {
     /// Show no more than the best so many of the running jobs
     #[arg(long, value_name = "JOBS", conflicts_with_all = ["couples", "to_measure"], value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) top: Option<u32>,
-    /// Model file that `tracecast model train interference` wrote
-    #[arg(long, short, value_name = "FILE")]
+    /// Model file that `tracecast model train interference` wrote, or the folder of all trained models
+    #[arg(long, short, visible_alias = "models", value_name = "FILE|FOLDER")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) limits: Limits,
@@ -123,7 +124,7 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
     let out = request.replacing.answer(request.out.as_deref(), "model-predict-interference", &request.format)?;
     let out = out.as_deref();
     let limits = request.limits.checked()?;
-    let predictor = load(&request.model)?;
+    let predictor = load(&model_file(&request.model, INTERFERENCE))?;
     let mut notes = Vec::new();
     let mut pairs = Vec::new();
     let usage = || {

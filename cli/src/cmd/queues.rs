@@ -23,7 +23,7 @@ use crate::cmd::emitting::{Audience, Emitting, host_list, own_files, patched, wr
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::cmd::site::SiteArguments;
-use crate::cmd::trained::PredictedRuns;
+use crate::cmd::trained::{PredictedRuns, trained_drivers};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
@@ -170,30 +170,16 @@ pub(crate) fn plan(arguments: &PlanQueues, quiet: bool) -> Result<()> {
         policy: &arguments.today,
     };
     let mut opened = plan.open(NEEDED, quiet)?;
-    let OpenedPlan { trace, loaded, subject, eval_from_ms, .. } = &mut opened;
+    let OpenedPlan { trace, loaded, eval_from_ms, .. } = &mut opened;
     let until_ms = *eval_from_ms;
-    match arguments.runs.column(trace)? {
-        Some(column) => {
-            let (values, matched) = column.of(loaded)?;
-            for (predicted, value) in loaded.workload.predicted_s.iter_mut().zip(values) {
-                *predicted = value.or(*predicted);
-            }
-            subject.note_column("Predictions", matched);
-            subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
-        }
-        None if trace.jobs.end.is_all_unknown() => {
-            subject.notes.push(format!("{NO_ENDS}; --models or --predictions gives other runs."));
-        }
-        None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --models or --predictions gives other runs.")),
-    }
+    let named = arguments.runs.drivers(trace, loaded)?;
     // What today's backfill goes by, orders that are tried go by as well, and predictions are there to be used.
     let today = opened.todays(until_ms, Backfill::By(Estimate::Predicted))?.policy;
-    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
+    let OpenedPlan { title, trace, mut loaded, mut subject, eval_from_ms, .. } = opened;
     if arguments.emitting.emit_to.is_some() && loaded.resource != Resource::Gpus {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    loaded.notes = subject.notes;
     let request = QueuesRequest {
         eval_from_ms,
         today,
@@ -211,12 +197,23 @@ pub(crate) fn plan(arguments: &PlanQueues, quiet: bool) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
+    let drivers = named.map_or_else(|| trained_drivers(&trace, &mut loaded, quiet), Ok)?;
+    let runs = queues::choose_runs(&mut loaded, drivers, &request)?;
+    match runs.matched() {
+        Some(matched) => {
+            subject.note_column("Predictions", matched);
+            subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
+        }
+        None if trace.jobs.end.is_all_unknown() => subject.notes.push(format!("{NO_ENDS}.")),
+        None => subject.notes.push(format!("Of all jobs: {LAST_TWO}.")),
+    }
+    loaded.notes = subject.notes;
     let journal = arguments.journal.as_deref().map(|path| search::journal(path, &loaded, &request)).transpose()?;
     if let Some(told) = journal.as_ref().and_then(Journal::told) {
         output::say(quiet, &format!("tracecast: {told}"));
     }
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request));
-    let run = SearchRun { watch: &steps, journal: journal.as_ref() };
+    let run = SearchRun { watch: &steps, journal: journal.as_ref(), runs: Some(&runs) };
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);

@@ -7,6 +7,7 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_predictors::serve::{self, Config, Token, terminated};
 
+use crate::cmd::models::{DURATION, INTERFERENCE, model_file};
 use crate::cmd::{predict, predict_interference};
 use crate::output;
 
@@ -17,8 +18,8 @@ Example, a model of the bundled sample, and a server that listens until it is st
   (umask 077 && openssl rand -hex 32 > token)
   tracecast serve --model sample.model --token-file token --journal state")]
 pub(crate) struct Serve {
-    /// Model file that `tracecast model train duration` wrote
-    #[arg(long, short, value_name = "FILE")]
+    /// Model file that `tracecast model train duration` wrote, or the folder of all trained models
+    #[arg(long, short, visible_alias = "models", value_name = "FILE|FOLDER")]
     pub(crate) model: PathBuf,
     /// File with the token that clients must send: one line of visible ASCII characters
     #[arg(long, value_name = "FILE")]
@@ -40,19 +41,22 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "GPUS")]
     pub(crate) cluster_gpus: Option<std::num::NonZeroU32>,
     /// Model file that `tracecast model train interference` wrote, for the question who can share a
-    /// GPU with whom (/v1/share)
+    /// GPU with whom (/v1/share) [default: that of the folder of models, if it has one]
     #[arg(long, value_name = "FILE")]
     pub(crate) share_model: Option<PathBuf>,
 }
 
 pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
-    let predictor = predict::load(&request.model)?;
+    let predictor = predict::load(&model_file(&request.model, DURATION))?;
+    let shared =
+        Some(model_file(&request.model, INTERFERENCE)).filter(|model| *model != request.model && model.is_file());
+    let share_model = request.share_model.clone().or(shared);
     let mut config = Config::new(Token::from_file(&request.token_file)?);
     config.bind = request.bind;
     config.journal.clone_from(&request.journal);
     config.retrain_after = request.retrain_after.map(std::num::NonZeroU64::get);
     config.cluster_gpus = request.cluster_gpus.map(|gpus| f64::from(gpus.get()));
-    config.sharing = request.share_model.as_deref().map(predict_interference::load).transpose()?;
+    config.sharing = share_model.as_deref().map(predict_interference::load).transpose()?;
     config.notice = |message| output::say(false, &format!("tracecast: {message}"));
     let started = |address, result: &serve::Recovered| {
         let replayed = format::counted(result.events, "event", "events");

@@ -189,7 +189,7 @@ pub(crate) struct PolicyArguments {
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
     /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of
-    /// --recorded, else true; of a backfill in plans never true]
+    /// --recorded, else true; in plans never true]
     ///
     /// With true it knows the recorded run time, as an oracle would. With requested it knows the time limit of the job, and with predicted the
     /// run time from --predictions. For a job without a prediction it uses the time limit, and for a job without a limit the true run time.

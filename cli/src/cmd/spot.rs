@@ -14,6 +14,7 @@ use tracecast_predictors::spot::record::{SpotRecord, usable};
 
 use crate::args::{Reading, numbers};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::models::{SPOT, model_file};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, gap, moment, series};
 use crate::early::Replacing;
 use crate::output;
@@ -132,8 +133,8 @@ pub(crate) struct PredictSpot {
     pub(crate) begins: Option<i64>,
     #[command(flatten)]
     pub(crate) beside: SpotPrices,
-    /// Model file that `tracecast model train spot` wrote
-    #[arg(long, short, value_name = "FILE")]
+    /// Model file that `tracecast model train spot` wrote, or the folder of all trained models
+    #[arg(long, short, visible_alias = "models", value_name = "FILE|FOLDER")]
     pub(crate) model: PathBuf,
     /// Hours ahead, separated by commas
     #[arg(long, value_name = "HOURS", value_delimiter = ',', value_parser = numbers(), default_value = "1,3,6,12,24")]
@@ -145,10 +146,11 @@ pub(crate) struct PredictSpot {
 pub(crate) fn predict(arguments: &PredictSpot, quiet: bool) -> Result<()> {
     let checked = arguments.answering.check("model-predict-spot", &[])?;
     backtest::check_hours(&arguments.hours)?;
-    let bytes = tracecast_predictors::read_model(&arguments.model)?;
-    let predictor = SpotPredictor::from_bytes(&arguments.model.display().to_string(), &bytes)?;
+    let model = model_file(&arguments.model, SPOT);
+    let bytes = tracecast_predictors::read_model(&model)?;
+    let predictor = SpotPredictor::from_bytes(&model.display().to_string(), &bytes)?;
     let (newer, title) = if arguments.traces.is_empty() {
-        (Vec::new(), arguments.model.display().to_string())
+        (Vec::new(), model.display().to_string())
     } else {
         let (series, title) =
             series((&arguments.traces, &arguments.reading, arguments.gap), &arguments.beside, arguments.begins, quiet)?;

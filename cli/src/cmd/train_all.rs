@@ -11,7 +11,6 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::report::{self, Cell, Column, ReportTable, format};
 use tracecast_predictors::duration::backtest::BacktestOptions;
 use tracecast_predictors::duration::predictor::Predictor;
-use tracecast_predictors::error::Error;
 use tracecast_predictors::interference::predictor::SharingPredictor;
 use tracecast_predictors::interference::read;
 use tracecast_predictors::spot::predictor::SpotPredictor;
@@ -21,11 +20,10 @@ use tracecast_predictors::utilisation::profile::{self, TypeOfJob};
 
 use crate::args::Input;
 use crate::cmd::backtest_demand::{Gathering, Learning};
+use crate::cmd::models::{DEMAND, DURATION, FILES, INTERFERENCE, PAST_RUNS, SPOT, UTILISATION};
 use crate::cmd::spot_traces::{SpotPrices, series};
 use crate::cmd::train_demand;
-use crate::cmd::trained::{
-    DEMAND, DURATION, FILES, INTERFERENCE, PAST_RUNS, SPOT, UTILISATION, past_text, submitted_later,
-};
+use crate::cmd::trained::{past_runs, past_text};
 use crate::early::Replacing;
 use crate::progress::{Clock, Steps};
 use crate::{output, source};
@@ -111,23 +109,19 @@ pub(crate) fn run(request: &TrainAll, quiet: bool) -> Result<()> {
     output::text(&report::text::table(&table, output::terminal()), None)
 }
 
-/// Trains the model of run times on the whole record, and predicts its later half by a model of the
-/// first.
+/// Trains the model of run times on the whole record, and predicts the jobs of its later half by
+/// what was known at their submission.
 fn durations(trace: &Trace, seed: u64, quiet: bool) -> Result<Lesson> {
     let mut options = BacktestOptions::default();
     options.settings.trees.seed = seed;
     let steps = Steps::watching(quiet, "training models of run times");
-    let train = |timeline: &Timeline| Predictor::train_watched(timeline, &options, &steps);
-    let all = Timeline::new(trace, TimelineOptions::default())?;
-    let predictor = train(&all)?;
+    let timeline = Timeline::new(trace, TimelineOptions::default())?;
+    let (predictor, past) = Predictor::train_with_past(&timeline, &options, &steps)?;
     let trained = predictor.trained();
     let mut files = vec![(DURATION, predictor.to_bytes()?)];
-    let middle_ms = i64::midpoint(trained.from_ms, trained.to_ms);
-    match all.clone().until(middle_ms).and_then(|half| train(&half)) {
-        Ok(mut early) => files.push((PAST_RUNS, past_text(&submitted_later(&mut early, &all)?)?)),
-        // A record too short to learn from its first half has no predictions of the second.
-        Err(Error::TooFew(_)) => {}
-        Err(error) => return Err(error.into()),
+    // A record too short to learn from its first half has no predictions of the second.
+    if !past.is_empty() {
+        files.push((PAST_RUNS, past_text(&past_runs(&timeline, &past))?));
     }
     let beside = match trained.beside {
         Some((simple, loss)) if simple != trained.model => {

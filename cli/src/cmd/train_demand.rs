@@ -16,6 +16,7 @@ use tracecast_predictors::timeline::{self, Timeline};
 
 use crate::args::{DEMAND_OF_ALL, Input, Reading};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
+use crate::cmd::models::{DEMAND, model_file};
 use crate::early::Replacing;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -60,8 +61,8 @@ pub(crate) struct Forecast {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Model file that `tracecast model train demand` wrote
-    #[arg(long, short, value_name = "FILE")]
+    /// Model file that `tracecast model train demand` wrote, or the folder of all trained models
+    #[arg(long, short, visible_alias = "models", value_name = "FILE|FOLDER")]
     pub(crate) model: PathBuf,
     /// Form in which the forecast is written
     #[arg(long, value_enum, default_value_t = ForecastForm::Csv, help_heading = "Answer")]
@@ -126,7 +127,7 @@ pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
         request.reading.reads_no_trace("no trace is named, so nothing is read but the model; name the SOURCE")?;
     }
     let out = request.replacing.answer(request.out.as_deref(), "model-predict-demand", &request.format)?;
-    let path = &request.model;
+    let path = &model_file(&request.model, DEMAND);
     let bytes = tracecast_predictors::read_model(path)?;
     let mut predictor = DemandPredictor::from_bytes(&path.display().to_string(), &bytes)?;
     if !request.sources.is_empty() {

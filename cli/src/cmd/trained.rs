@@ -11,9 +11,9 @@
 //! | `spot.model` | availability of spot instances |
 //!
 //! A plan is tested on later jobs of the same record, of which a model of the whole record knows
-//! the runs. So it takes those jobs from `duration.csv`: a model of the first half predicted each
-//! when it was submitted, having learned from what had ended by then. `duration.model` predicts
-//! jobs that were submitted after the record.
+//! the runs. So it takes those jobs from `duration.csv`: models of what had ended by then predicted
+//! each when it was submitted. `duration.model` predicts jobs that were submitted after the record.
+//! Without a folder a plan makes the same predictions for itself.
 //!
 //! Worked example: a record of jobs 0 to 399, one an hour, gives rows for the jobs 200 to 399; in a
 //! later dump with jobs up to 419, the model predicts the jobs 400 to 419.
@@ -25,24 +25,18 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::Trace;
-use tracecast_planner::replay::input::Column;
+use tracecast_planner::plan::forecast::runs::{RunDrivers, RunForecast};
+use tracecast_planner::replay::input::{Column, Loaded};
 use tracecast_predictors::duration::apply::{Applied, apply};
-use tracecast_predictors::duration::predictor::Predictor;
+use tracecast_predictors::duration::backtest::BacktestOptions;
+use tracecast_predictors::duration::predictor::{PastRun, Predictor, predict_past};
 use tracecast_predictors::job::Prediction;
 use tracecast_predictors::timeline::{Timeline, TimelineOptions};
 
+use crate::cmd::models::{DURATION, PAST_RUNS};
 use crate::cmd::{predict, simulate};
 use crate::exit::Usage;
-
-pub(crate) const DURATION: &str = "duration.model";
-/// Predictions of jobs of the record that were made without knowing what came later.
-pub(crate) const PAST_RUNS: &str = "duration.csv";
-pub(crate) const DEMAND: &str = "demand.model";
-pub(crate) const UTILISATION: &str = "utilisation.csv";
-pub(crate) const INTERFERENCE: &str = "interference.model";
-pub(crate) const SPOT: &str = "spot.model";
-/// All files that a folder of models may hold.
-pub(crate) const FILES: [&str; 6] = [DURATION, PAST_RUNS, DEMAND, UTILISATION, INTERFERENCE, SPOT];
+use crate::progress::Steps;
 
 /// Source of the predicted runs of a plan.
 #[derive(Debug, Args)]
@@ -50,27 +44,92 @@ pub(crate) struct PredictedRuns {
     /// CSV of predicted run times: job_id, predicted_duration_s (seconds)
     ///
     /// A prediction must have been made when its job was submitted. `tracecast model predict
-    /// duration` writes such a file. Without this file and --models a job is predicted to run as
-    /// long as the last two jobs of its user and name on average.
+    /// duration` writes such a file. Without this file and --models, a plan that goes by run times
+    /// trains a model on what had ended when each job was submitted, and uses it where it does better
+    /// on the earlier jobs than the mean of the last two runs of the same user and name.
     #[arg(long, value_name = "CSV", conflicts_with = "models", help_heading = "Jobs and nodes")]
     pub(crate) predictions: Option<PathBuf>,
-    /// Folder of trained models, of which that of run times predicts the jobs
+    /// Folder of trained models, of which that of run times predicts the jobs; none for the last two runs
     ///
     /// `tracecast model train SOURCE --save FOLDER` writes one.
     /// Jobs of the record that it was trained on are predicted by what was known when they were
     /// submitted.
-    #[arg(long, value_name = "FOLDER", help_heading = "Jobs and nodes")]
+    #[arg(long, value_name = "FOLDER|none", help_heading = "Jobs and nodes")]
     pub(crate) models: Option<PathBuf>,
 }
 
 impl PredictedRuns {
-    /// Predicted runs of the jobs of `trace`; nothing if no source is named.
-    pub(crate) fn column(&self, trace: &Trace) -> Result<Option<Column>> {
+    /// Forecast of the runs of all jobs of `trace`: as named, else by a model that is trained for it.
+    pub(crate) fn forecast(&self, trace: &Trace, quiet: bool) -> Result<RunForecast> {
+        Ok(self.named(trace)?.unwrap_or_else(|| trained(trace, (i64::MIN, i64::MAX), quiet)))
+    }
+
+    /// Predicted runs of loaded jobs by the models or the file that are named; `None` where none are.
+    pub(crate) fn drivers(&self, trace: &Trace, loaded: &mut Loaded) -> Result<Option<RunDrivers>> {
+        Ok(self.named(trace)?.map(|forecast| RunDrivers::new(loaded, forecast)).transpose()?)
+    }
+
+    /// Forecast by the models or the file that are named; `None` where none are.
+    fn named(&self, trace: &Trace) -> Result<Option<RunForecast>> {
         match &self.models {
-            Some(folder) => runs(folder, trace).map(Some),
-            None => simulate::predictions(self.predictions.as_deref()),
+            Some(none) if none.as_os_str() == NONE => {
+                Ok(Some(RunForecast::Naive("--models none asks for it".to_owned())))
+            }
+            Some(folder) => Ok(Some(RunForecast::Trained(runs(folder, trace)?))),
+            None => Ok(simulate::predictions(self.predictions.as_deref())?.map(RunForecast::Given)),
         }
     }
+}
+
+/// Value of `--models` for the naive rule alone.
+const NONE: &str = "none";
+
+/// Predicted runs of loaded jobs by a model that is trained for them.
+pub(crate) fn trained_drivers(trace: &Trace, loaded: &mut Loaded, quiet: bool) -> Result<RunDrivers> {
+    let workload = &loaded.workload;
+    let at = |submit: Option<&i64>| workload.origin_ms + submit.copied().unwrap_or(0);
+    let window = (at(workload.submit_ms.first()), at(workload.submit_ms.last()) + 1);
+    let forecast = trained(trace, window, quiet);
+    Ok(RunDrivers::new(loaded, forecast)?)
+}
+
+/// Forecast of the runs of the jobs of `trace` that are submitted from a moment on and up to another,
+/// milliseconds since the Unix epoch, by a model that is trained for them, where enough jobs had ended.
+fn trained(trace: &Trace, (from_ms, to_ms): (i64, i64), quiet: bool) -> RunForecast {
+    if trace.jobs.end.is_all_unknown() {
+        return RunForecast::Naive("no job has a recorded end, so nobody knows what had ended when".to_owned());
+    }
+    let steps = Steps::watching(quiet, "training a model of run times");
+    let timeline = Timeline::new(trace, TimelineOptions::default());
+    let past = timeline.and_then(|timeline| {
+        let timeline = if to_ms < i64::MAX { timeline.until(to_ms)? } else { timeline };
+        let past = predict_past(&timeline, from_ms, &BacktestOptions::default(), &steps)?;
+        Ok(past_runs(&timeline, &past))
+    });
+    match past {
+        Ok(runs) if runs.is_empty() => RunForecast::Naive("too few jobs had ended to train a model".to_owned()),
+        Ok(runs) => RunForecast::Trained(column("the model of run times", runs)),
+        // What cannot be learned from stops no plan.
+        Err(error) => RunForecast::Naive(format!("no model was trained: {error}")),
+    }
+}
+
+/// Column of predicted runs; `source` is what to call it in messages.
+fn column(source: &str, runs: Vec<PredictedRun>) -> Column {
+    Column::new(source, runs.into_iter().map(|run| (run.job_id, run.predicted_duration_s)))
+}
+
+/// Predictions with the identifiers of their jobs.
+pub(crate) fn past_runs(timeline: &Timeline, past: &[PastRun]) -> Vec<PredictedRun> {
+    let run = |run: &PastRun| {
+        let submission = &timeline.jobs.get(run.at)?.submission;
+        Some(PredictedRun {
+            job_id: submission.job_id.clone(),
+            submit_ms: submission.submit_ms,
+            predicted_duration_s: run.predicted_s,
+        })
+    };
+    past.iter().filter_map(run).collect()
 }
 
 /// Predicted runs of the jobs of `trace` by the models in `folder`.
@@ -92,8 +151,7 @@ fn runs(folder: &Path, trace: &Trace) -> Result<Column> {
         );
         return Err(refuse(&why).into());
     }
-    let values = runs.into_iter().map(|run| (run.job_id, run.predicted_duration_s));
-    Ok(Column::new(&model.display().to_string(), values))
+    Ok(column(&model.display().to_string(), runs))
 }
 
 /// Row of [`PAST_RUNS`].
@@ -107,7 +165,7 @@ pub(crate) struct PredictedRun {
 
 /// Predictions of the jobs that were submitted after the predictor's training data end. Of jobs
 /// that were open then, their age would be known, which it was not at submission.
-pub(crate) fn submitted_later(predictor: &mut Predictor, timeline: &Timeline) -> Result<Vec<PredictedRun>> {
+fn submitted_later(predictor: &mut Predictor, timeline: &Timeline) -> Result<Vec<PredictedRun>> {
     let trained_ms = predictor.trained().to_ms;
     let Applied { predictions, submits_ms, .. } = apply(predictor, timeline)?;
     let later = predictions.into_iter().zip(submits_ms).filter(|(_, submit_ms)| *submit_ms > trained_ms);

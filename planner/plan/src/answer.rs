@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::trace::SourceRecord;
 
+use crate::forecast::Forecasting;
 use crate::trial::Trial;
 use crate::verdict::{Verdict, unchanged};
 use crate::{Assurance, Basis, Effect, Harm, Recommendation, Regret};
@@ -34,6 +35,9 @@ pub struct Answer<T, B> {
     pub trial: T,
     /// The recommendation, if the plan is advised.
     pub recommendation: Option<Recommendation>,
+    /// Worth of the forecast that the plan rests on.
+    #[serde(flatten)]
+    pub forecasting: Forecasting,
     /// Fields that only this plan has.
     #[serde(flatten)]
     pub body: B,
@@ -59,6 +63,8 @@ pub struct Head {
     pub cautions: Vec<String>,
     /// Assumptions, in words.
     pub notes: Vec<String>,
+    /// Worth of the forecast that the plan rests on.
+    pub forecasting: Forecasting,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
 }
@@ -130,7 +136,7 @@ pub fn answer<T, B>(
     (verdict, action): (Verdict, String),
     advice: Advice,
 ) -> Answer<T, B> {
-    let Head { schema, title, cautions, notes, sources } = head;
+    let Head { schema, title, cautions, notes, forecasting, sources } = head;
     let (recommendation, assurance) = match advice {
         Advice::Stay(assurance) => (None, assurance),
         Advice::Change(change) => {
@@ -141,7 +147,20 @@ pub fn answer<T, B>(
         }
     };
     let schema = schema.to_owned();
-    Answer { schema, title, action, verdict, assurance, cautions, notes, trial, recommendation, body, sources }
+    Answer {
+        schema,
+        title,
+        action,
+        verdict,
+        assurance,
+        cautions,
+        notes,
+        trial,
+        recommendation,
+        forecasting,
+        body,
+        sources,
+    }
 }
 
 impl Change {

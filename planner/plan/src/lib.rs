@@ -7,7 +7,7 @@
 //!
 //! Plain types and free functions. A plan (such as `power`, `cloud` or `queues`) brings its candidates, how they are scored,
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time and the [weeks] it is tried on, the [intervals](interval) of what it
-//! meant, the [trial], its [verdict], the [answer] and how it is [told](tell), the [`Recommendation`], and [what it emits](emit). So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
+//! meant, the [trial], its [verdict], what a [forecast] is worth to it, the [answer] and how it is [told](tell), the [`Recommendation`], and [what it emits](emit). So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
 //!
 //! No plan is imported here.
 
@@ -15,6 +15,7 @@ pub mod answer;
 pub mod checkpoint;
 pub mod emit;
 pub mod error;
+pub mod forecast;
 pub mod incentive;
 pub mod interval;
 pub mod money;

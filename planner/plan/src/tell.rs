@@ -12,8 +12,8 @@ use crate::trial::{RuleInWindow, RuleOverWindows, Trial};
 use crate::verdict::saving_interval;
 
 /// The report of an answer. It begins with what to do, what that gives (the first of the plan's own
-/// `sentences`), and how sure that is; then come the cautions, the other sentences, what was
-/// assumed, and its sections.
+/// `sentences`), and how sure that is; then come the cautions, the other sentences, what its
+/// forecast is worth, what was assumed, and its sections.
 pub fn report<T, B>(
     answer: &Answer<T, B>,
     (question, subtitle): (&str, String),
@@ -26,7 +26,7 @@ pub fn report<T, B>(
     let effect = sentences.next();
     report.summary = std::iter::once(answer.action.clone()).chain(effect).chain(sure).chain(sentences).collect();
     report.cautions.clone_from(&answer.cautions);
-    report.notes.clone_from(&answer.notes);
+    report.notes = answer.forecasting.sentence().into_iter().chain(answer.notes.iter().cloned()).collect();
     report.sections = sections;
     report
 }

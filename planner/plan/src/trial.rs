@@ -15,6 +15,7 @@ use tracecast_analytics::time::to_the_minute;
 use tracecast_replay::compare::IntervalEstimate;
 
 use crate::error::{Error, Result};
+use crate::forecast::Driven;
 use crate::interval::{self, ratio};
 use crate::window::Stretches;
 use crate::{Effect, Regret};
@@ -275,6 +276,15 @@ impl<I: Copy + PartialEq + Debug, R: Clone, W: Clone> Trial<I, R, W> {
             is_long: stretches.is_long,
             of: result.try_map(|rule| Ok(over(rule)))?,
         })
+    }
+
+    /// Amounts of the naive rule and of the truth, window by window, without those where one was not tested.
+    pub fn driven(&self, naive: I, truth: I) -> Vec<Driven> {
+        let block = |window: &TrialWindow<I, W>| {
+            let amount = |id: I| window.rules.iter().find(|rule| rule.id == id).map(|rule| rule.amount);
+            Some(Driven { naive: amount(naive)?, model: None, truth: amount(truth)? })
+        };
+        self.windows.iter().filter_map(block).collect()
     }
 
     /// A rule over all windows, if it was tested.

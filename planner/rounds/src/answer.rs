@@ -22,6 +22,7 @@ use super::policy::AllocationPolicy;
 use super::pool::{GpuPool, TypedFleet};
 use super::programme::PART;
 use super::replay::{AllocationReplay, RoundOptions, replay};
+use tracecast_plan::forecast::Forecasting;
 use tracecast_plan::interval;
 use tracecast_plan::{Error, Result};
 
@@ -212,6 +213,9 @@ pub struct AllocationAnswer {
     pub fewest_missed: Option<FewestMissed>,
     /// Assumptions.
     pub notes: Vec<String>,
+    /// Worth of the forecast that the plan rests on.
+    #[serde(flatten)]
+    pub forecasting: Forecasting,
 }
 
 /// The JSON Schema of [`AllocationAnswer`].
@@ -351,6 +355,7 @@ impl AllocationAnswer {
             advice,
             fewest_missed,
             notes: notes(fleet, count, request),
+            forecasting: Forecasting::none("throughputs are as measured, and jobs are replayed as they are told"),
         };
         answer.action = answer.advised();
         Ok(answer)

@@ -540,6 +540,11 @@ impl Policy {
         policy
     }
 
+    /// Whether predicted durations can change anything.
+    pub fn goes_by_predictions(&self) -> bool {
+        self.uses_durations() && self.estimate == Estimate::Predicted
+    }
+
     /// Whether what the scheduler knows of durations can change anything.
     pub fn uses_durations(&self) -> bool {
         let order = match self.order {

@@ -23,15 +23,16 @@ use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use crate::error::Result;
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::Offers;
-use crate::market::predicted::{predictions, within_twice};
+use crate::market::predicted::{PredictedRows, within_twice};
 use crate::market::purchase::BoughtAs;
 use crate::plan::answer::{Advice, Answer, Head, answer};
+use crate::plan::forecast::runs::RunForecast;
+use crate::plan::money::MONTH_H;
 use crate::plan::trial::Trial;
 use crate::plan::verdict::{Verdict, is_simpler_next, judge};
 use crate::plan::waits::WaitSummary;
 use crate::plan::weeks::WeekSplit;
 use crate::replay::compare::IntervalEstimate;
-use crate::replay::input::Column;
 
 pub use render::report;
 
@@ -45,8 +46,8 @@ pub struct BurstRequest {
     pub eval_from_ms: Option<i64>,
     /// Target, limits and nodes.
     pub terms: BurstTerms,
-    /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
-    pub predictions: Option<Column>,
+    /// Predicted runs of jobs; for jobs without, the mean of the last two runs alike.
+    pub runs: RunForecast,
 }
 
 /// A waiting policy, and where it knows runs from.
@@ -279,20 +280,30 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
     let terms = &request.terms;
     let supplies = supplies(&jobs, offers, terms)?;
     let all = jobs.unwaited(i64::MAX);
-    let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
-    let case = BurstCase { jobs: &jobs, offers, predicted_s: &predicted_s, terms };
+    let predicted = PredictedRows::new(&facts, &all, &request.runs)?;
+    let months = split.hours_after() as f64 / MONTH_H;
+    let unit = format!("{} a month", offers.currency);
+    let outcome =
+        |predicted_s: &[f64]| BurstCase { jobs: &jobs, offers, predicted_s, terms }.planned(&supplies, &split);
+    let (used, worth) = predicted.choose(("cost of the later windows", &unit, months), &outcome)?;
+    let predicted_s = predicted.by(used);
+    let case = BurstCase { jobs: &jobs, offers, predicted_s, terms };
     let tested = case.test(&supplies, &split)?;
     let zone = Zone::named(&trace.zone)?;
     let day = |ms: i64| trace.moment(&zone, ms, span.0);
     let gpu = |pool: usize| offers.pools.get(pool).map_or_else(String::new, |pool| pool.gpu.clone());
     let gpus: Vec<(String, f64)> = supplies.iter().map(|supply| (gpu(supply.pool), supply.own.gpus)).collect();
     let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
-    let near = within_twice(&all, &predicted_s, split.split_ms());
+    let near = within_twice(&all, predicted_s, split.split_ms());
     let mut head = Head {
         schema: SCHEMA,
         title: title.to_owned(),
         cautions: offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}")).collect(),
-        notes: offers.notes_in_words().chain(notes(&jobs, span, &split, request, told, &day)).collect(),
+        notes: offers
+            .notes_in_words()
+            .chain(notes(&jobs, span, &split, request, predicted.in_words(used), &day))
+            .collect(),
+        forecasting: worth,
         sources: trace.sources.clone(),
     };
     let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<(BurstTrial, BurstBody)> {
@@ -326,9 +337,19 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
             ((trial, body), verdict) = (unwaited, Verdict::Advised);
         }
     }
+    if !body.goes_by_runs() {
+        head.forecasting.leave_unused("who waits is chosen by no run times");
+    }
     let action = advise::act(&trial, &body, verdict);
     let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
+}
+
+impl BurstBody {
+    /// Whether who waits in one of the pools depends on predicted runs.
+    fn goes_by_runs(&self) -> bool {
+        self.pools.iter().any(|pool| pool.policy.family.needs_runs())
+    }
 }
 
 /// Tells what was chosen: GPU types with the GPUs of a node.

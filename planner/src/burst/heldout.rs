@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::market::demand::{HourDemand, PoolDemand, PoolJobs};
 use crate::market::levels::{levels, newsvendor};
 use crate::market::offers::Offers;
+use crate::market::predicted::DrivenOutcome;
 use crate::market::supply::{Commitment, PoolSupply, SupplyOptions, Term};
 use crate::plan::checkpoint::CheckpointCosts;
 use crate::plan::weeks::{WeekSplit, blocks, hours, whole};
@@ -345,6 +346,26 @@ impl BurstCase<'_> {
             self.test_type(supply, split, &mut result)?;
         }
         Ok(result)
+    }
+
+    /// The plan alone: the cost of the weeks that it is chosen on, and of each block of the later
+    /// weeks.
+    ///
+    /// # Errors
+    /// Errors of [`BurstPart::replay`].
+    pub(crate) fn planned(&self, supplies: &[BurstSupply], split: &WeekSplit) -> Result<DrivenOutcome> {
+        let stretch = whole(&split.before);
+        let mut tested = TestedBurst::new(BurstRule::Plan, split);
+        let mut earlier = 0.0;
+        for supply in supplies {
+            let (before, need) = self.part(supply, stretch, split.split_ms());
+            let search = BurstSearch::new(&before, &need, stretch, &self.terms.candidates(), &self.terms.aim())?;
+            let setup = plan_of(&search, self.terms).unwrap_or(self.terms.unwaited());
+            earlier += tried(&before, setup, stretch)?.cost;
+            let (after, _) = self.part(supply, whole(&split.after), i64::MAX);
+            tested.add(&after, setup, split)?;
+        }
+        Ok(DrivenOutcome { earlier, later: tested.blocks.iter().map(BurstSpent::cost).collect() })
     }
 
     fn test_type(&self, supply: &BurstSupply, split: &WeekSplit, result: &mut [TestedBurst]) -> Result<()> {

@@ -30,6 +30,8 @@ use crate::error::{Error, Result};
 use crate::plan::SIZES_UNKNOWN;
 use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::checkpoint::CheckpointCosts;
+use crate::plan::forecast::Forecasting;
+use crate::plan::forecast::runs::{ChosenRuns, replayed};
 use crate::plan::trial::Trial;
 use crate::plan::verdict::Verdict;
 use crate::replay::fidelity::Fidelity;
@@ -58,6 +60,8 @@ pub struct CapacityRequest {
     pub faults: Option<AskedOfFaults>,
     /// Kinds of nodes that can be had, with prices.
     pub kinds: Option<NodeKinds>,
+    /// Predicted runs of the jobs, whose worth is told.
+    pub runs: Option<ChosenRuns>,
 }
 
 impl CapacityRequest {
@@ -85,6 +89,7 @@ pub(super) fn of_ten_minutes_under(loaded: &Loaded, scan: Scan) -> CapacityAnswe
         growth: None,
         faults: None,
         kinds: None,
+        runs: None,
     };
     plan(&Trace::default(), loaded, String::new(), &request, &()).unwrap()
 }
@@ -567,8 +572,23 @@ pub fn plan(
     };
     let advice = change.map_or(Advice::Stay(Some(sure)), |change| Advice::Change(Box::new(change)));
     let action = body.act();
-    let head = Head { schema: SCHEMA, title, cautions, notes, sources: trace.sources.clone() };
+    let forecasting = forecasting(loaded, request)?;
+    let head = Head { schema: SCHEMA, title, cautions, notes, forecasting, sources: trace.sources.clone() };
     Ok(answer(head, trial, body, (verdict, action), advice))
+}
+
+/// What predicted run times are worth on today's nodes, from the first test on.
+fn forecasting(loaded: &Loaded, request: &CapacityRequest) -> Result<Forecasting> {
+    let policy = &request.policy;
+    let Some(runs) = request.runs.as_ref().filter(|_| policy.goes_by_predictions()) else {
+        return Ok(Forecasting::none(
+            "nodes are counted in replays of the jobs that came, and the policy goes by no predicted run times",
+        ));
+    };
+    let from_ms = first_test_ms(loaded, request.eval_from_ms)? - loaded.workload.origin_ms;
+    let replay = |workload: &Workload| replayed(workload, &loaded.cluster, policy);
+    let metric = "mean wait of the later jobs on today's nodes";
+    runs.worth(metric, true, (&loaded.workload, from_ms), &replay)
 }
 
 impl CapacityBody {

@@ -44,6 +44,7 @@ use crate::cloud::zones::plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::market::availability::SpotSeries;
 use crate::plan::answer::{Advice, Answer, Head, answer};
+use crate::plan::forecast::{Driven, ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::verdict::Verdict;
 use crate::plan::window::Window;
 
@@ -310,8 +311,42 @@ pub fn plan(
     let action = advise::act(&trial, &body, verdict);
     let advice = Advice::sure(verdict, sure, |sure| advise::change((&trial, &body, &best), sure, request));
     let sources = series.iter().flat_map(|zone| zone.sources.clone()).collect();
-    let head = Head { schema: SCHEMA, title, cautions, notes, sources };
+    let forecasting = forecasting(&in_zone.attempts[1], followed);
+    let head = Head { schema: SCHEMA, title, cautions, notes, forecasting, sources };
     Ok(answer(head, trial, body, (verdict, action), advice))
+}
+
+/// What the forecast of spot availability is worth on the later windows: Uniform Progress goes by
+/// the clock alone, and the omniscient optimum knows all availability.
+fn forecasting(later: &[Attempt], followed: CloudPolicy) -> Forecasting {
+    let model = match followed {
+        CloudPolicy::Markov | CloudPolicy::SkyNomad => followed,
+        _ => CloudPolicy::SemiMarkov,
+    };
+    let driven = |attempt: &Attempt| Driven {
+        naive: attempt.share(CloudPolicy::UniformProgress),
+        model: Some(attempt.share(model)),
+        truth: attempt.share(CloudPolicy::Omniscient),
+    };
+    let used = match followed {
+        CloudPolicy::SemiMarkov | CloudPolicy::Markov | CloudPolicy::SkyNomad => ForecastUsed::Model,
+        CloudPolicy::UniformProgress | CloudPolicy::TimeSliced | CloudPolicy::Greedy => ForecastUsed::Naive,
+        CloudPolicy::OnDemand | CloudPolicy::Omniscient => ForecastUsed::None,
+    };
+    let words = ForecastWords {
+        forecast: "spot availability",
+        naive: "Uniform Progress, which forecasts nothing",
+        model: &format!("the {}", model.in_words()),
+        metric: "mean cost of the later windows",
+        unit: "of all on-demand",
+    };
+    let why = match used {
+        ForecastUsed::Model => None,
+        ForecastUsed::Naive => Some("a policy without a forecast was the cheapest on the earlier windows".to_owned()),
+        ForecastUsed::None => Some("all on demand is advised".to_owned()),
+    };
+    let driven: Vec<Driven> = later.iter().map(driven).collect();
+    Forecasting::new(&words, &driven, driven.len() as f64, used, why)
 }
 
 /// Policies that cost less than `best` on the later windows, where it is judged, the cheapest

@@ -28,14 +28,16 @@ use super::series::{HourSeries, HourValue};
 use crate::error::{Error, Result};
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::{OfferPool, Offers};
-use crate::market::predicted::{predictions, within_twice};
+use crate::market::predicted::{PredictedRows, within_twice};
 use crate::plan::answer::{Advice, Answer, Head, answer};
+use crate::plan::forecast::ForecastUsed;
+use crate::plan::forecast::runs::RunForecast;
+use crate::plan::money::MONTH_H;
 use crate::plan::trial::Trial;
 use crate::plan::verdict::{Verdict, judge};
 use crate::plan::waits::WaitSummary;
 use crate::plan::weeks::{Moments, WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
-use crate::replay::input::Column;
 
 pub use render::report;
 
@@ -97,8 +99,8 @@ pub struct DeferRequest {
     pub prices: Option<(Offers, f64)>,
     /// What the classes of jobs are made of; time limits where most jobs record one, if `None`.
     pub class_by: Option<DeferClassBy>,
-    /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
-    pub predictions: Option<Column>,
+    /// Predicted runs of jobs; for jobs without, the mean of the last two runs alike.
+    pub runs: RunForecast,
 }
 
 impl DeferRequest {
@@ -115,7 +117,7 @@ impl DeferRequest {
             energy: None,
             prices: None,
             class_by: None,
-            predictions: None,
+            runs: RunForecast::Naive("a report trains no model".to_owned()),
         }
     }
 }
@@ -400,6 +402,14 @@ fn shifted(split: &WeekSplit, by_ms: i64) -> WeekSplit {
     WeekSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
 }
 
+/// What deferred jobs are measured by, in words.
+fn aim_in_words(aim: DeferAim) -> &'static str {
+    match aim {
+        DeferAim::Carbon => "emissions on the later windows",
+        DeferAim::Price => "cost of electricity on the later windows",
+    }
+}
+
 /// Plans for the jobs of a trace.
 ///
 /// # Errors
@@ -418,22 +428,15 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
     let shift_ms = request.shift_weeks * WEEK_MS;
     let split = shifted(&trace_split, shift_ms);
     let all = jobs.unwaited(i64::MAX);
-    let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
+    let predicted = PredictedRows::new(&facts, &all, &request.runs)?;
     let terms = &request.terms;
     let prices = request.energy.as_ref().map(|(prices, _)| prices);
     let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::new(&facts, &all));
-    let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
+    let predicted_s = predicted.by(ForecastUsed::Naive);
+    let taking = DeferTaking { predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
     let taken = DeferJobs::new(&facts, &all, &hours.series, &taking);
-    if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
-        return Err(Error::NothingToEvaluate(
-            "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
-                .to_owned(),
-        ));
-    }
-    let known = DeferJobs::new(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
-    let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
-    let later = later_jobs(&taken.jobs, &split);
-    let prices = match &request.prices {
+    let known_jobs = jobs.unwaited(trace_split.split_ms());
+    let priced = match &request.prices {
         Some((offers, reserved)) => Some(DeferPrices::new(offers, &all, *reserved)?),
         None => None,
     };
@@ -443,22 +446,47 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
     };
     let units = Units { value, gpu_kw: request.gpu_kw.0, aim: hours.aim };
     let each = units.kwh() / HourValue::Price.parts();
-    let case = DeferCase {
+    let base = DeferCase {
         series: &hours.series,
-        earlier: &earlier,
-        later: &later,
+        earlier: &[],
+        later: &[],
         split: &split,
         terms,
-        prices: prices.as_ref(),
+        prices: priced.as_ref(),
         energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
     };
+    if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
+        return Err(Error::NothingToEvaluate(
+            "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
+                .to_owned(),
+        ));
+    }
+    let sides = |predicted_s: &[f64]| {
+        let taking = DeferTaking { predicted_s, ..taking };
+        let known = DeferJobs::new(&facts, &known_jobs, &hours.series, &taking);
+        let taken = DeferJobs::new(&facts, &all, &hours.series, &taking);
+        let later = later_jobs(&taken.jobs, &split);
+        (earlier_jobs(&known.jobs, &split, terms.most_ms), later, taken)
+    };
+    let with_notes = |error: Error| assumed::with_notes(error, &hours.notes);
+    let outcome = |predicted_s: &[f64]| {
+        let (earlier, later, _) = sides(predicted_s);
+        let case = DeferCase { earlier: &earlier, later: &later, ..base };
+        case.planned(&|parts| units.amount(parts)).map_err(with_notes)
+    };
+    let unit = hours.currency.as_deref().unwrap_or("kg");
+    let months = trace_split.hours_after() as f64 / MONTH_H;
+    let (used, worth) = predicted.choose((aim_in_words(hours.aim), &format!("{unit} a month"), months), &outcome)?;
+    let predicted_s = predicted.by(used);
+    let (earlier, later, taken) = sides(predicted_s);
+    let case = DeferCase { earlier: &earlier, later: &later, ..base };
     let engine = case.engine(whole(&split.before), &earlier);
-    let tested = case.test(&engine).map_err(|error| assumed::with_notes(error, &hours.notes))?;
+    let tested = case.test(&engine).map_err(with_notes)?;
     let zone = Zone::named(&trace.zone)?;
     let day = |ms: i64| zone.rfc3339(ms);
-    let near = within_twice(&all, &predicted_s, trace_split.split_ms());
+    let near = within_twice(&all, predicted_s, trace_split.split_ms());
     let windows = tested::LaterWindows { units, split: &split, trace_split: &trace_split, terms, day: &day };
-    let trial = windows.trial(&tested, hours.currency.as_deref().unwrap_or("kg"))?;
+    let trial = windows.trial(&tested, unit)?;
     let (mean_wait_s, sizes) = windows.waits(&tested);
     let forward = forward::plan(&case, &taken.jobs, &units)?;
     let currency = request.energy.as_ref().map(|(_, currency)| currency.clone());
@@ -493,7 +521,16 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
         schema: SCHEMA,
         title,
         cautions: Vec::new(),
-        notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, class_by, &taken), &day),
+        notes: assumed::notes(
+            &jobs,
+            span,
+            &trace_split,
+            hours,
+            request,
+            (predicted.in_words(used), class_by, &taken),
+            &day,
+        ),
+        forecasting: worth,
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);

@@ -9,6 +9,8 @@
 //! O(policies × bounds × jobs). Worked example: two weeks of which the second is told: on the first, hours of the lowest fifth of seven days with bounds of up to 12 h emit least within a mean wait of 4 h; on the second they
 //! emit 93 % of starting at once, and the jobs wait 4.2 h on average.
 
+use std::ops::Range;
+
 use tracecast_analytics::time::HOUR_MS;
 
 use super::choose::{CellChoice, CellTally, DeferSetup, best, bounds, least_worth, uniform};
@@ -20,7 +22,8 @@ use super::policy::{DeferPolicy, ExpectedRun, WindowGoal};
 use super::rule::DeferRule;
 use super::series::HourSeries;
 use crate::error::{Error, Result};
-use crate::plan::weeks::{Moments, WeekSplit, whole};
+use crate::market::predicted::DrivenOutcome;
+use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
 
 /// Choices on the way to the target at which costs are looked at.
 const COSTED: usize = 12;
@@ -271,15 +274,20 @@ impl DeferCase<'_> {
         TestedDefer { rule, setup, jobs: self.later.iter().map(of).collect(), spent }
     }
 
+    fn check(&self) -> Result<()> {
+        if self.earlier.is_empty() || self.later.is_empty() {
+            let what = "jobs on either side of the split whose hours have a value; choose another --eval-from, a shorter --max-wait, or a file that covers more hours";
+            return Err(Error::NothingToEvaluate(format!("there are no {what}")));
+        }
+        Ok(())
+    }
+
     /// Every rule: chosen on the earlier jobs, told on the later ones.
     ///
     /// # Errors
     /// If there are no earlier or later jobs.
     pub fn test(&self, engine: &DeferEngine<'_>) -> Result<DeferTested> {
-        if self.earlier.is_empty() || self.later.is_empty() {
-            let what = "jobs on either side of the split whose hours have a value; choose another --eval-from, a shorter --max-wait, or a file that covers more hours";
-            return Err(Error::NothingToEvaluate(format!("there are no {what}")));
-        }
+        self.check()?;
         let mut chosen: Vec<(DeferRule, (DeferSetup, CellChoice))> = Vec::new();
         let mut rules: Vec<TestedDefer> = Vec::new();
         for rule in DeferRule::ALL {
@@ -310,6 +318,24 @@ impl DeferCase<'_> {
         let plan = chosen.iter().find(|(rule, _)| *rule == DeferRule::Plan).map(|(_, way)| *way);
         let front = plan.map_or_else(Vec::new, |plan| self.front(engine, plan, self.earlier()));
         Ok(DeferTested { rules, front })
+    }
+
+    /// The plan alone: the amount of the jobs that it is chosen on, and of the later jobs of each
+    /// block; `amount` is that of so many parts.
+    ///
+    /// # Errors
+    /// Errors of [`Self::test`].
+    pub(crate) fn planned(&self, amount: &dyn Fn(i128) -> f64) -> Result<DrivenOutcome> {
+        self.check()?;
+        let engine = self.engine(whole(&self.split.before), self.earlier);
+        let (setup, choice) = self.plan(&engine, self.earlier(), &|_| None)?;
+        let tested = self.told(&engine, DeferRule::Plan, setup);
+        let of_block = |(from, to): Moments| {
+            let within = tested.jobs.iter().filter(|job| (from..to).contains(&job.job.submit_ms));
+            amount(within.map(|job| job.found.amount * i128::from(job.job.milli_gpus)).sum())
+        };
+        let later = later_blocks(self.split).into_iter().map(of_block).collect();
+        Ok(DrivenOutcome { earlier: amount(choice.amount), later })
     }
 
     /// What the jobs to come are deferred by, chosen on all of some jobs.
@@ -369,6 +395,13 @@ impl DeferCase<'_> {
     }
 }
 
+/// Blocks of the later windows that intervals resample.
+pub fn later_blocks(split: &WeekSplit) -> Vec<Moments> {
+    let begin = whole(&split.after).0;
+    let moments = |hours: Range<usize>| (begin + hours.start as i64 * HOUR_MS, begin + hours.end as i64 * HOUR_MS);
+    blocks(&split.after).into_iter().map(moments).collect()
+}
+
 /// The jobs that a choice may look at: those submitted in the earlier windows whose run, as it was known at the split, and longest wait end before the split.
 pub fn earlier_jobs(known: &[DeferJob], split: &WeekSplit, most_ms: i64) -> Vec<DeferJob> {
     let (from, to) = whole(&split.before);
@@ -395,7 +428,7 @@ mod tests {
     use crate::market::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
     use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
     use crate::market::offers::Offers;
-    use crate::market::predicted::predictions;
+    use crate::market::predicted::last_two_by_row;
 
     const TERMS: DeferTerms =
         DeferTerms { target_ms: 3.0 * HOUR_MS as f64, most_ms: 12 * HOUR_MS, resume_ms: HOUR_MS / 12, most_cost: 0.05 };
@@ -410,7 +443,7 @@ mod tests {
         let split = WeekSplit::new((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let series = HourSeries::from_values(0, values.iter().copied().map(Some).collect());
         let all = jobs.unwaited(i64::MAX);
-        let (predicted_s, _) = predictions(&facts, &all, None).unwrap();
+        let predicted_s = last_two_by_row(&facts, &all);
         let taking = DeferTaking {
             predicted_s: &predicted_s,
             class_by: DeferClassBy::Predicted,

@@ -26,6 +26,7 @@ use crate::market::purchase::BoughtAs;
 use crate::market::supply::SupplyOptions;
 use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::checkpoint::CheckpointCosts;
+use crate::plan::forecast::{ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::money::MONTH_H;
 use crate::plan::trial::{Priced, Roles, Trial};
 use crate::plan::verdict::{Verdict, is_simpler_next, judge};
@@ -328,11 +329,28 @@ pub fn plan(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetR
             .chain(told_of_carbon)
             .chain(turned_to)
             .collect(),
+        forecasting: forecasting(&trial),
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);
     let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))
+}
+
+/// What a forecast of demand would be worth: the mix is chosen as if the later weeks were like the
+/// earlier ones.
+fn forecasting(trial: &FleetTrial) -> Forecasting {
+    let why = "no model forecasts demand months ahead, so the earlier weeks stand for those to come";
+    let words = ForecastWords {
+        forecast: "demand of the weeks to come",
+        naive: "the earlier weeks",
+        model: "a model",
+        metric: "cost of the later weeks",
+        unit: &trial.unit_in_words(),
+    };
+    let driven = trial.driven(trial.roles.plan, trial.roles.oracle);
+    let per = driven.iter().map(|block| block.naive).sum::<f64>() / trial.of.plan.amount;
+    Forecasting::new(&words, &driven, per, ForecastUsed::Naive, Some(why.to_owned()))
 }
 
 /// GPU-hours that wait by which rules may differ.

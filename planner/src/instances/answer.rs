@@ -16,12 +16,13 @@ use tracecast_predictors::interference::rates::GangRate;
 
 use super::across::{self, AcrossTest};
 use super::choose::{RentBounds, RentGoal, best, choose, least_an_hour};
-use super::heldout::{self, RentTest, ScalingScore};
+use super::heldout::{self, RentRule, RentTest, ScalingScore};
 use super::job::RentedJob;
 use super::option::{RentOption, RentTerms, front, offered_types, options};
 use super::scaling::ScalingTable;
 use crate::error::{Error, Result};
 use crate::market::offers::Offers;
+use crate::plan::forecast::{Driven, ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::recommendation::WORTH;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 
@@ -166,6 +167,9 @@ pub struct InstancesAnswer {
     pub action: String,
     /// The recommendation, if the plan saves enough.
     pub recommendation: Option<Recommendation>,
+    /// Worth of the forecast that the plan rests on.
+    #[serde(flatten)]
+    pub forecasting: Forecasting,
 }
 
 /// The JSON Schema of [`InstancesAnswer`].
@@ -237,11 +241,38 @@ impl InstancesAnswer {
             across: across::test(&table, offers, terms),
             action: String::new(),
             recommendation: None,
+            forecasting: Forecasting::none("too little was measured to hide some of it"),
         };
-        answer.notes = offers.notes_in_words().chain(notes(&table, request, answer.test.is_some())).collect();
+        answer.forecasting = answer.forecasting();
+        let forecast = answer.forecasting.sentence();
+        answer.notes = forecast
+            .into_iter()
+            .chain(offers.notes_in_words())
+            .chain(notes(&table, request, answer.test.is_some()))
+            .collect();
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)
+    }
+
+    /// What forecasts of throughput are worth where numbers of GPUs are hidden.
+    fn forecasting(&self) -> Forecasting {
+        let tested = self.test.iter().flat_map(|test| &test.rules).find(|score| score.rule == RentRule::WithMargin);
+        // Both on the cases that both keep.
+        let Some((naive, score)) = tested.and_then(|score| Some((score.measured_only_there?, score))) else {
+            return self.forecasting.clone();
+        };
+        let words = ForecastWords {
+            forecast: "throughput of numbers of GPUs that were not measured",
+            naive: "what is measured alone",
+            model: "forecasts with a margin",
+            metric: "mean cost of hidden cases that keep their deadline",
+            unit: "of all known",
+        };
+        let driven = Driven { naive, model: score.cost_over_known, truth: 1.0 };
+        let used = if self.rests_on_forecasts() { ForecastUsed::Model } else { ForecastUsed::None };
+        let why = (used == ForecastUsed::None).then(|| "each way that was taken is measured".to_owned());
+        Forecasting::new(&words, &[driven], 1.0, used, why)
     }
 
     /// Share of the cost on what costs least an hour that is saved.

@@ -1,39 +1,120 @@
-//! How long jobs are predicted to run when they are submitted: by a file, else by runs alike that had ended.
+//! How long jobs are predicted to run when they are submitted: by a model or a file, else by runs alike that had ended; and what that is worth to a plan.
 //!
 //! O(jobs log jobs). Worked example: of two jobs that ran 30 and 50 s and were predicted to run 60 s each, one is within a factor of 2: a share of 0.5.
 
+use rayon::prelude::*;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 
 use super::demand::UnwaitedJob;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::plan::forecast::runs::RunForecast;
+use crate::plan::forecast::{Driven, ForecastUsed, Forecasting};
 use crate::plan::interval::average;
-use crate::replay::input::{Column, last_two_of};
+use crate::replay::input::{Matched, last_two_of};
 
-/// Predicted run of each row of the trace, seconds, and how it is predicted, in words.
-pub(crate) fn predictions(
-    facts: &JobFacts<'_>,
-    jobs: &[UnwaitedJob],
-    file: Option<&Column>,
-) -> Result<(Vec<f64>, String)> {
-    const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
-    let mut result = last_two_by_row(facts, jobs);
-    let Some(column) = file else {
-        return Ok((result, format!("Runs are {LAST_TWO}; --models or --predictions gives others.")));
-    };
-    let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
-    let (values, matched) = column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>())?;
-    for (job, value) in jobs.iter().zip(values) {
-        if let (Some(slot), Some(value)) = (result.get_mut(job.row), value) {
-            *slot = value;
+/// Predicted run of each row of the trace by what predicts it, seconds; 0 in rows of no job.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PredictedRows {
+    forecast: RunForecast,
+    naive: Vec<f64>,
+    /// Predictions of the model, of the naive rule where it has none; `None` without a model.
+    model: Option<Vec<f64>>,
+    /// Recorded runs.
+    truth: Vec<f64>,
+    matched: Matched,
+}
+
+/// Outcomes of a plan by what drives it, as a plan brings them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DrivenOutcome {
+    /// Cost of the time that the plan was chosen on.
+    pub(crate) earlier: f64,
+    /// Cost of each block of later time.
+    pub(crate) later: Vec<f64>,
+}
+
+impl PredictedRows {
+    /// Predicts the jobs of a trace.
+    ///
+    /// # Errors
+    /// If the predictions are of other jobs.
+    pub(crate) fn new(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], forecast: &RunForecast) -> Result<Self> {
+        let naive = last_two_by_row(facts, jobs);
+        let with = |values: &mut dyn Iterator<Item = Option<f64>>, mut rows: Vec<f64>| {
+            for (job, value) in jobs.iter().zip(values) {
+                if let (Some(slot), Some(value)) = (rows.get_mut(job.row), value) {
+                    *slot = value;
+                }
+            }
+            rows
+        };
+        let truth = with(&mut jobs.iter().map(|job| Some(job.run_ms as f64 / 1e3)), naive.clone());
+        let matched = match forecast.column() {
+            None => None,
+            Some(column) => {
+                let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
+                forecast.or_naive(column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>()))?
+            }
+        };
+        let Some((values, matched)) = matched else {
+            let forecast = forecast.clone().unmatched();
+            return Ok(Self { forecast, naive, model: None, truth, matched: Matched::default() });
+        };
+        let model = Some(with(&mut values.into_iter(), naive.clone()));
+        Ok(Self { forecast: forecast.clone(), naive, model, truth, matched })
+    }
+
+    /// Predictions by what is used.
+    pub(crate) fn by(&self, used: ForecastUsed) -> &[f64] {
+        match (used, &self.model) {
+            (ForecastUsed::Model, Some(model)) => model,
+            _ => &self.naive,
         }
     }
-    let told = format!(
-        "Predictions are given: of {}; runs of the other {} are {LAST_TWO}.",
-        format::counted(matched.jobs as u64, "job", "jobs"),
-        format::count(matched.without as u64)
-    );
-    Ok((result, told))
+
+    /// Describes how runs are predicted, in a sentence.
+    pub(crate) fn in_words(&self, used: ForecastUsed) -> String {
+        const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
+        let who = match (&self.forecast, used) {
+            (RunForecast::Given(_), _) => "Predictions are given",
+            (RunForecast::Trained(_), ForecastUsed::Model) => "Runs are predicted by the trained model",
+            _ => return format!("Runs are {LAST_TWO}."),
+        };
+        format!(
+            "{who}: of {}; runs of the other {} are {LAST_TWO}.",
+            format::counted(self.matched.jobs as u64, "job", "jobs"),
+            format::count(self.matched.without as u64)
+        )
+    }
+
+    /// Chooses what to use by the time that the plan is chosen on, and tells what that is worth on later time; `outcome` is that of the plan by these
+    /// predicted runs. Outcomes told are divided by `per`.
+    ///
+    /// # Errors
+    /// Errors of `outcome`.
+    pub(crate) fn choose(
+        &self,
+        (metric, unit, per): (&str, &str, f64),
+        outcome: &(dyn Fn(&[f64]) -> Result<DrivenOutcome> + Sync),
+    ) -> Result<(ForecastUsed, Forecasting)> {
+        let drivers: Vec<&[f64]> =
+            [&self.naive, &self.truth].into_iter().chain(&self.model).map(Vec::as_slice).collect();
+        let outcomes = drivers.into_par_iter().map(outcome).collect::<Result<Vec<_>>>()?;
+        let &[ref naive, ref truth, ref model @ ..] = outcomes.as_slice() else {
+            return Err(Error::defect("a plan was driven by nothing".to_owned()));
+        };
+        let model = model.first();
+        let used = self.forecast.used(model.is_some_and(|model| model.earlier < naive.earlier));
+        let block = |(at, (naive, truth)): (usize, (&f64, &f64))| Driven {
+            naive: *naive,
+            model: model.and_then(|model| model.later.get(at)).copied(),
+            truth: *truth,
+        };
+        let driven: Vec<Driven> = naive.later.iter().zip(&truth.later).enumerate().map(block).collect();
+        let why = self.forecast.why(used);
+        Ok((used, Forecasting::new(&self.forecast.words(metric, unit), &driven, per, used, why)))
+    }
 }
 
 /// The mean of the last two runs alike of each job, seconds, by rows of the trace; 0 in other rows.

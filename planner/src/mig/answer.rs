@@ -29,6 +29,7 @@ use super::study::{MigChosen, MigJobs, MigReplayed, MigStudy, MigStudyRequest, M
 use crate::error::{Error, Result};
 use crate::one_gpu::OneGpuJobs;
 use crate::plan::answer::{Advice, Answer, Head, answer};
+use crate::plan::forecast::{Driven, ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::verdict::{Verdict, uncounted};
 
 mod advise;
@@ -205,7 +206,8 @@ pub fn plan(
     let mut notes = table.notes().to_vec();
     let tested = tested(table, gpu, demand, request, &mut notes)?;
     notes.extend(assumed(demand, request, &evidence, false));
-    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: Vec::new() };
+    let forecasting = forecasting(tested.as_ref());
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, forecasting, sources: Vec::new() };
     let trial = MigTrial { tested, replayed: None };
     Ok(told(head, trial, MigBody::new(gpu, demand, request, plan, beside)))
 }
@@ -255,9 +257,32 @@ pub fn plan_jobs(
         "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
     );
     notes.extend(assumed(&jobs.demand, &request, &evidence, true));
-    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: trace.sources.clone() };
+    let forecasting = forecasting(tested.as_ref());
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, forecasting, sources: trace.sources.clone() };
     let trial = MigTrial { tested, replayed: Some(replayed) };
     Ok(told(head, trial, body(plan)))
+}
+
+/// What forecasts of speeds are worth on families that were left out: a slice as fast as its share of
+/// the SMs, as forecast, and as measured.
+fn forecasting(tested: Option<&MigTested>) -> Forecasting {
+    let gpus = |rule: MigRule| {
+        let result = tested?.rules.iter().find(|tried| tried.rule == rule);
+        result.map(|tried| f64::from(tried.gpus))
+    };
+    let (Some(naive), Some(truth)) = (gpus(MigRule::ShareOfSms), gpus(MigRule::Oracle)) else {
+        return Forecasting::none("no family of job types could be left out to test forecasts of speeds on");
+    };
+    let words = ForecastWords {
+        forecast: "speeds on slices",
+        naive: "the share of the SMs",
+        model: "the forecast at 90 %",
+        metric: "GPUs that carry families left out",
+        unit: "GPUs",
+    };
+    let driven = Driven { naive, model: gpus(MigRule::Forecast), truth };
+    let why = "of speeds that were not measured; fleets differ in jobs that miss the SLO, too";
+    Forecasting::new(&words, &[driven], 1.0, ForecastUsed::Model, Some(why.to_owned()))
 }
 
 /// The answer with what follows from the test.

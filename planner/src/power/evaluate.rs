@@ -34,7 +34,7 @@ use crate::power::score::boot::boot_slots;
 use crate::power::score::service::Service;
 use crate::power::score::tariff::Rates;
 use crate::power::score::yearly::Yearly;
-use crate::power::study::{self, Request, Studied};
+use crate::power::study::{self, Request, Studied, worth};
 use crate::replay::input;
 
 /// A request on a trace, up to where rules are studied.
@@ -255,7 +255,9 @@ pub fn evaluate(
     };
     let body = PowerBody { assumed: assumed.iter().cloned().chain(prices).collect(), forward, plan, slurm_plan };
     let cautions = pools.cautions.clone();
-    let head = Head { schema: SCHEMA, title, cautions, notes, sources: trace.sources.clone() };
+    let leading: Vec<&Studied> = if stand { vcs.iter().collect() } else { vec![&main] };
+    let forecasting = worth::forecasting(&leading, &main);
+    let head = Head { schema: SCHEMA, title, cautions, notes, forecasting, sources: trace.sources.clone() };
     let sizes_unknown = request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some();
     let answer = answered(head, trial, body, &pools.doubts, sizes_unknown);
     Ok((answer, SavedPlan { learned, pools: saved }))

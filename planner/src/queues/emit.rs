@@ -168,7 +168,7 @@ pub(super) mod tests {
     use serde_json::json;
     use tracecast_analytics::Trace;
     use tracecast_analytics::schema::{NodeRow, NodeTable};
-    use tracecast_analytics::time::DAY_MS;
+    use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
     use super::super::answer::OwnGpus;
     use super::super::journal::SearchRun;
@@ -178,7 +178,7 @@ pub(super) mod tests {
     use crate::plan::emit::GPU_RESOURCE;
     use crate::plan::emit::own::OwnFile;
     use crate::plan::verdict::Verdict;
-    use crate::sim::{Order, Policy, Scan};
+    use crate::sim::{Estimate, Order, Policy, Scan};
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
     pub(in super::super) fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
@@ -306,6 +306,15 @@ pub(super) mod tests {
             assert!(partitions.contains(&format!("\n{line}\n")), "{partitions}");
         }
         assert!(file(&kueue(&answer, GPU_RESOURCE).unwrap(), "kueue.yaml").contains("in the file for Slurm alone"));
+        // The least predicted GPU time first is the site factor of a submission plugin, and age beside it.
+        for (order, age) in [(Order::Qssf, 0), (Order::Aged(HOUR_MS), 91_202)] {
+            let policy = &mut answer.body.candidates[chosen].setup.policy;
+            (policy.order, policy.estimate) = (order, Estimate::Predicted);
+            let files = slurm(&answer, "ALL").unwrap();
+            let partitions = file(&files, "slurm-partitions.conf");
+            let weight = format!("\nPriorityWeightAge={age}\n");
+            assert!(partitions.contains(&weight) && partitions.contains("--slurm FOLDER"), "{partitions}");
+        }
         answer.body.candidates[chosen].setup.policy.order = Order::Sjf;
         let files = slurm(&answer, "ALL").unwrap();
         assert!(!file(&files, "slurm-partitions.conf").contains("PriorityType"));

@@ -31,6 +31,7 @@ use tracecast_analytics::watch::Watch;
 use super::objective::Objective;
 use super::setup::Setup;
 use crate::error::{Error, Result};
+use crate::plan::forecast::runs::ChosenRuns;
 use crate::replay::input::Loaded;
 use crate::sim::Policy;
 
@@ -227,12 +228,14 @@ pub struct SearchRun<'a> {
     pub watch: &'a dyn Watch,
     /// What was replayed before, and where replays are written down.
     pub journal: Option<&'a Journal>,
+    /// Predicted runs of the jobs, whose worth is told.
+    pub runs: Option<&'a ChosenRuns>,
 }
 
 impl Default for SearchRun<'_> {
     /// Nobody is told, and nothing is written down.
     fn default() -> Self {
-        Self { watch: &(), journal: None }
+        Self { watch: &(), journal: None, runs: None }
     }
 }
 

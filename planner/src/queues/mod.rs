@@ -10,6 +10,7 @@
 //! * [`grown`]: whether it holds when demand grows.
 //! * [`pooling`]: the VCs as they stand held against one pool of the same nodes.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
+//! * [`choose_runs`]: which predictions it goes by, and what they are worth.
 //! * [`plan()`]: what follows from the search.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
@@ -30,9 +31,11 @@ pub mod share;
 mod told;
 mod trial;
 mod under_kueue;
+mod worth;
 
 pub use answer::{QueuesAnswer, UnderKueue};
 pub use journal::{Journal, SearchRun};
 pub use objective::Objective;
 pub use plan::plan;
 pub use search::QueuesRequest;
+pub use worth::choose_runs;

@@ -10,9 +10,10 @@ use tracecast_analytics::time::Zone;
 use super::answer::{ObjectiveOutcome, QueuesAnswer, QueuesBody, QueuesTrial, SCHEMA, WorseVc, advise};
 use super::journal::SearchRun;
 use super::search::{QueuesRequest, SearchOutcome, VcOutcome, last_ms, search};
-use super::under_kueue;
+use super::{under_kueue, worth};
 use crate::error::{Error, Result};
 use crate::plan::answer::{Advice, Head, answer};
+use crate::plan::forecast::Forecasting;
 use crate::plan::verdict::Verdict;
 use crate::plan::{Assurance, Confidence, WORTH};
 use crate::replay::answer::KnownByRun;
@@ -108,6 +109,10 @@ pub fn plan(
         title,
         cautions,
         notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
+        forecasting: match run.runs {
+            Some(runs) => worth::forecasting(loaded, &request.today, &result, runs)?,
+            None => Forecasting::none("no predicted run times were compared"),
+        },
         sources: trace.sources.clone(),
     };
     let advice = match (is_advised, change) {

@@ -180,6 +180,11 @@ pub(super) fn plans_by_limits(policy: &Policy) -> bool {
     plans && policy.estimate == Estimate::Requested
 }
 
+/// Whether a policy serves the least predicted GPU time first, which a submission plugin sets.
+pub(super) fn by_predicted_gpu_time(policy: &Policy) -> bool {
+    matches!(policy.order, Order::Qssf | Order::Aged(_)) && policy.estimate == Estimate::Predicted
+}
+
 /// Predicted run of every job, seconds, if it is equal for all: a prediction that tells none from
 /// another. O(jobs).
 pub(super) fn predicted_alike_s(workload: &Workload) -> Option<f64> {

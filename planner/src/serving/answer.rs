@@ -379,7 +379,8 @@ pub fn plan(
     };
     let mut notes = notes(log, &case, too_large, spot, (&replica, ahead.hedge));
     notes.extend(scaling_failed);
-    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: log.sources.clone() };
+    let forecasting = tested::forecasting(&tested, &split, unit);
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, forecasting, sources: log.sources.clone() };
     let body = ServingBody {
         table: table.to_owned(),
         target: request.target,

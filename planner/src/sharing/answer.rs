@@ -33,6 +33,7 @@ use crate::error::{Error, Result};
 use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
 use crate::one_gpu::{LEAST_NAMED, OneGpuJobs, mostly_drawn};
 use crate::plan::answer::{Advice, Answer, Change, Head, answer};
+use crate::plan::forecast::{ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::verdict::{Verdict, uncounted, unsaved};
 use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
@@ -221,6 +222,8 @@ pub fn plan(
         Err(error) if follows => return Err(error.into()),
         told => told.ok(),
     };
+    let worths: Vec<Forecasting> =
+        result.iter().map(|(_, study, (verdict, _))| forecasting(study, *verdict == Verdict::Advised)).collect();
     let (plans, changes): (Vec<SharingPlan>, Vec<Option<Change>>) = result
         .into_iter()
         .map(|(evidence, study, judged)| of_gpu_type(study, judged, request.planned(), &evidence, predictor.as_ref()))
@@ -248,8 +251,27 @@ pub fn plan(
         Some(change) => Advice::Change(Box::new(change)),
         None => Advice::Stay(leading.unchanged()),
     };
-    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, sources: trace.sources.clone() };
+    let forecasting = worths.get(at).cloned().unwrap_or_else(|| Forecasting::none("nothing was tested"));
+    let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, forecasting, sources: trace.sources.clone() };
     Ok(answer(head, trial, body, decided, advice))
+}
+
+/// What forecasts of slowdowns are worth on the later jobs: packing that forecasts nothing and takes
+/// jobs out again, the rule of the plan, and sharing that knows every pair.
+fn forecasting(study: &SharingStudy, is_followed: bool) -> Forecasting {
+    if study.driven.is_empty() {
+        return Forecasting::none("too few pairs are known to forecast others");
+    }
+    let words = ForecastWords {
+        forecast: "slowdowns of jobs that share a GPU",
+        naive: "packing with roll-back (Gandiva)",
+        model: "the rule of the plan",
+        metric: "mean delay of the later jobs",
+        unit: "s",
+    };
+    let used = if is_followed { ForecastUsed::Model } else { ForecastUsed::None };
+    let why = (!is_followed).then(|| "nobody is advised to share".to_owned());
+    Forecasting::new(&words, &study.driven, study.jobs.1 as f64, used, why)
 }
 
 /// Couples that are shown where none keeps the limits.

@@ -16,6 +16,7 @@ use tracecast_predictors::interference::table::SharingTable;
 
 use super::evidence::gpu_named;
 use crate::error::Result;
+use crate::plan::forecast::Forecasting;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "measured-couples/1";
@@ -56,6 +57,9 @@ pub struct MeasuredCouples {
     pub cautions: Vec<String>,
     /// Notes on the files, a sentence each.
     pub notes: Vec<String>,
+    /// Worth of the forecast that the list rests on.
+    #[serde(flatten)]
+    pub forecasting: Forecasting,
 }
 
 /// The JSON Schema of [`MeasuredCouples`].
@@ -115,6 +119,7 @@ impl MeasuredCouples {
             couples,
             cautions: cautions.into_iter().collect(),
             notes: table.notes.clone(),
+            forecasting: Forecasting::none("the couples were measured"),
         })
     }
 

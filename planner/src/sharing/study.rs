@@ -40,6 +40,7 @@ use super::pool::{ClassPools, offered};
 use super::setting::{AsSet, Choice, Setting, SharingCandidate, SharingRequest, began};
 use crate::error::Result;
 use crate::one_gpu::{OneGpuJobs, Parts, by_day, fewest, named_share};
+use crate::plan::forecast::Driven;
 use crate::replay::compare::IntervalEstimate;
 
 /// How a rule is set.
@@ -136,6 +137,9 @@ pub struct SharingStudy {
     pub load: Vec<f64>,
     /// Job types on the later jobs, under the chosen rule in one class.
     pub by_kind: Vec<KindOutcome>,
+    /// Delays of the later jobs, seconds, day by day, by what drives sharing; empty where one of the
+    /// policies does not go with the pairs.
+    pub driven: Vec<Driven>,
 }
 
 /// Studies one GPU type.
@@ -238,7 +242,23 @@ pub fn study(
             }
         })
         .collect();
+    let free = |policy: SharingPolicy| {
+        let result = tried.iter().find(|(tried, _)| tried.policy == policy && tried.how == HowSet::Free);
+        result.map(|(_, times)| times)
+    };
+    let delays =
+        |times: &[SharingTimes], day: &[usize]| figures(jobs, times, day, limits.slo).mean_delay_s * day.len() as f64;
+    let drivers = free(SharingPolicy::Gandiva).zip(free(request.planned())).zip(free(SharingPolicy::Oracle));
+    let driven = drivers.map_or_else(Vec::new, |((naive, model), truth)| {
+        let of_day = |day: &Vec<usize>| Driven {
+            naive: delays(naive, day),
+            model: Some(delays(model, day)),
+            truth: delays(truth, day),
+        };
+        days.iter().map(of_day).collect()
+    });
     Ok(SharingStudy {
+        driven,
         split_ms,
         gpus,
         jobs: (earlier.len(), later.len()),

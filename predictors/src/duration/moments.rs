@@ -63,8 +63,8 @@ pub(super) fn submissions(rows: &[Row]) -> Vec<i64> {
     rows.iter().map(|row| row.submit_ms).collect()
 }
 
-/// Jobs that must have ended before the first fit of [`track_between`].
-const LEAST: usize = 200;
+/// Jobs that must have ended before the first fit of [`track_between`], and of predictions of the past.
+pub(super) const LEAST: usize = 200;
 
 /// The fits of [`track_between`].
 pub(crate) fn moments_between(rows: &[Row], (from_ms, to_ms): (i64, i64), options: &BacktestOptions) -> Vec<Refit> {

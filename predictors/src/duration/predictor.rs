@@ -31,6 +31,7 @@ use crate::model::boosted::FittedTrees;
 use crate::timeline::Timeline;
 use tracecast_analytics::watch::Watch;
 use trial::{Chosen, Trial, trial};
+pub use trial::{PastRun, predict_past};
 
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
@@ -174,10 +175,32 @@ impl Predictor {
     /// # Errors
     /// Errors of [`Predictor::train`].
     pub fn train_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Self> {
+        Ok(Self::train_on(timeline, options, false, watch)?.0)
+    }
+
+    /// Trains as [`Self::train_watched`] does, and gives the runs of the later half of the record as they
+    /// were predicted at submission.
+    ///
+    /// # Errors
+    /// Errors of [`Self::train`].
+    pub fn train_with_past(
+        timeline: &Timeline,
+        options: &BacktestOptions,
+        watch: &dyn Watch,
+    ) -> Result<(Self, Vec<PastRun>)> {
+        Self::train_on(timeline, options, true, watch)
+    }
+
+    fn train_on(
+        timeline: &Timeline,
+        options: &BacktestOptions,
+        past: bool,
+        watch: &dyn Watch,
+    ) -> Result<(Self, Vec<PastRun>)> {
         // The last fit, of all that ended.
         watch.more(1);
         let settings = options.settings;
-        let Trial { rows, store, to_ms, aside, chosen } = trial(timeline, options, watch)?;
+        let Trial { rows, store, to_ms, aside, chosen, past } = trial(timeline, options, past, watch)?;
         let Chosen { model, held, ranked_at, beside, calibrator } = chosen;
         let lesson = rows.lesson(to_ms.saturating_add(1), false, settings.most_rows);
         let record_days = backtest::record_days(&rows.rows);
@@ -214,7 +237,7 @@ impl Predictor {
             State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
         let mut predictor = Self { state, trees };
         predictor.say_open()?;
-        Ok(predictor)
+        Ok((predictor, past))
     }
 
     /// Says what was to be said of the jobs that are open, so that their ends teach the calibration.

@@ -13,7 +13,7 @@ use super::jobs::Loaded;
 use crate::error::{Error, Result, excerpt};
 
 /// Values by job identifier.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Column {
     file: String,
     values: HashMap<String, (f64, u64)>,

@@ -187,7 +187,11 @@ mod tests {
             })
             .collect();
         let terms = BurstTerms { nodes, ..TERMS };
-        let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
+        let request = BurstRequest {
+            eval_from_ms: None,
+            terms,
+            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
+        };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
         plan(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
@@ -246,7 +250,7 @@ mod tests {
         let request = |nobody_waits: bool| BurstRequest {
             eval_from_ms: None,
             terms: BurstTerms { nobody_waits, ..TERMS },
-            predictions: None,
+            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
         };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let planned = |nobody_waits| plan(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();

@@ -218,7 +218,7 @@ mod tests {
             energy: None,
             prices: None,
             class_by: None,
-            predictions: None,
+            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
         };
         plan(&trace(&jobs), &hours, "jobs".to_owned(), &request).unwrap()
     }

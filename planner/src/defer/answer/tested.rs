@@ -11,7 +11,7 @@ use tracecast_analytics::time::HOUR_MS;
 use super::super::choose::DeferSetup;
 use super::super::cost::DeferSpent;
 use super::super::forecast::{ForecastBy, HourForecast};
-use super::super::heldout::{DeferCase, DeferTerms, DeferTested, TestedDefer, TestedJob};
+use super::super::heldout::{DeferCase, DeferTerms, DeferTested, TestedDefer, TestedJob, later_blocks};
 use super::super::job::{of_cell, runs_in_words};
 use super::super::policy::{DeferPolicy, WindowGoal};
 use super::super::rule::DeferRule;
@@ -24,7 +24,7 @@ use crate::plan::interval::{self, ratio};
 use crate::plan::money::MONTH_H;
 use crate::plan::trial::{Priced, Roles, Trial};
 use crate::plan::waits::WaitSummary;
-use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
+use crate::plan::weeks::{Moments, WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
 
 /// Hours ahead at which forecasts are scored.
@@ -128,7 +128,7 @@ impl LaterWindows<'_> {
                     .iter()
                     .map(|sum| (amount(sum), DeferInWindow { mean_wait_s: sum.mean_wait_s() }))
                     .collect(),
-                blocks: sums(rule, &self.blocks()).iter().map(amount).collect(),
+                blocks: sums(rule, &later_blocks(self.split)).iter().map(amount).collect(),
                 figures,
             }
         };
@@ -136,18 +136,10 @@ impl LaterWindows<'_> {
         Trial::new(unit, &priced, roles, self.trace_split.stretches(self.day))
     }
 
-    /// Blocks that intervals resample.
-    fn blocks(&self) -> Vec<Moments> {
-        let begin = whole(&self.split.after).0;
-        let moments =
-            |hours: std::ops::Range<usize>| (begin + hours.start as i64 * HOUR_MS, begin + hours.end as i64 * HOUR_MS);
-        blocks(&self.split.after).into_iter().map(moments).collect()
-    }
-
     /// The mean wait under the plan, seconds, and what becomes of each size.
     pub(super) fn waits(&self, tested: &DeferTested) -> (IntervalEstimate, Vec<DeferSize>) {
         let plan = || tested.rules.iter().filter(|rule| rule.rule == DeferRule::Plan);
-        let of_blocks = plan().flat_map(|plan| sums(plan, &self.blocks()));
+        let of_blocks = plan().flat_map(|plan| sums(plan, &later_blocks(self.split)));
         let of_blocks = of_blocks.map(|sum| (sum.wait_ms as f64 / 1e3, sum.jobs as f64));
         let all = DeferSum::new(plan().flat_map(|plan| &plan.jobs)).now;
         let mut by_size: BTreeMap<SizeClass, Vec<TestedJob>> = BTreeMap::new();

@@ -14,6 +14,7 @@
 pub mod choice;
 pub mod promise;
 pub mod study_result;
+pub(in crate::power) mod worth;
 
 use std::ops::Range;
 
@@ -358,8 +359,13 @@ impl<'a> Survey<'a> {
     }
 
     /// What keeps a promise, under its guard, and what became of it; `None` where no setting was tried.
-    fn guarded(&self, service: &Service, evaluating: &Stretch<'_>, picking: &Stretch<'_>) -> Option<Kept> {
-        let Followed { setting, before, plain, .. } = self.follow(service);
+    fn guarded(
+        &self,
+        (service, followed): (&Service, &Followed),
+        evaluating: &Stretch<'_>,
+        picking: &Stretch<'_>,
+    ) -> Option<Kept> {
+        let Followed { setting, before, plain, .. } = *followed;
         let setting = setting?;
         let rule = self.rule_of(Family::of(&setting))?;
         let block = interval::block_slots(&evaluating.demand);
@@ -397,8 +403,9 @@ impl<'a> Survey<'a> {
         let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
         let (mut orders, mut buffer) = evaluating.orders(&setting);
         let (mut promise, mut guarded, mut guard) = (None, None, None);
-        if let Some(service) = &self.request.budget
-            && let Some(kept) = self.guarded(service, &evaluating, &picking)
+        let followed = self.request.budget.as_ref().map(|service| (service, self.follow(service)));
+        if let Some((service, followed)) = &followed
+            && let Some(kept) = self.guarded((service, followed), &evaluating, &picking)
         {
             because = Because::KeepsPromise;
             (orders, buffer, trailing) = (kept.orders, 0.0, kept.trailing);
@@ -436,6 +443,7 @@ impl<'a> Survey<'a> {
             unpromised,
             orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
             saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
+            driven: self.driven(&evaluating, followed.as_ref()),
             optima: optima(&evaluating.demand),
             curves,
             reach: self.reach,

@@ -8,6 +8,7 @@
 
 use super::choice::Because;
 use super::promise::Guard;
+use crate::plan::forecast::Driven;
 use crate::power::rule::Setting;
 use crate::power::rule::family::{Family, Scored};
 use crate::power::rule::reach::Reach;
@@ -102,6 +103,8 @@ pub struct Studied {
     pub orders: Vec<f64>,
     /// Energy that the followed rule saved in each slot, kWh at the building's meter.
     pub saved_kwh: Vec<f64>,
+    /// Costs of the days evaluated by what drives the plan, in idle node-slots, block by block.
+    pub driven: Vec<Driven>,
     /// Optima.
     pub optima: Vec<SwitchingOptimum>,
 }

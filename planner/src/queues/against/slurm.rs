@@ -13,6 +13,7 @@ use super::super::emit::{
     BACKFILL, SlurmPartition, about, backfilled, backfills, multifactor, named, partition, partitions, priorities,
     shared,
 };
+use super::super::setup::by_predicted_gpu_time;
 use super::super::share::Sharing;
 use super::effect;
 use crate::error::Result;
@@ -75,6 +76,10 @@ fn scheduling(editing: &mut SlurmFiles<'_>, answer: &QueuesAnswer) {
     } else {
         (priorities(answer), "the order of jobs")
     };
+    let is_predicted = answer.body.setup().is_some_and(|setup| by_predicted_gpu_time(&setup.setup.policy));
+    if is_predicted && !keys.is_empty() {
+        editing.add("JobSubmitPlugins", &["lua"], "job_submit.lua sets the predicted GPU time of each job");
+    }
     for (key, value) in keys {
         editing.set(key, &value, why);
     }

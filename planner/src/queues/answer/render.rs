@@ -7,7 +7,7 @@ use tracecast_analytics::report::{
 };
 use tracecast_analytics::time::to_the_minute;
 
-use super::super::setup::QueueChange;
+use super::super::setup::{QueueChange, by_predicted_gpu_time};
 use super::super::share::Sharing;
 use super::alike::{self, Alike, in_short, nodes};
 use super::grown::{growth_section, when_grown};
@@ -130,8 +130,8 @@ fn summary(answer: &QueuesAnswer) -> Vec<String> {
 pub(super) fn without_the_order(body: &QueuesBody) -> Option<String> {
     let set = body.setup().filter(|set| set.changes.contains(&QueueChange::Order))?;
     let alone = body.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;
-    // Those Slurm's multifactor can set.
-    let is_set = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_) | Order::FewestGpus);
+    let by_weights = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_) | Order::FewestGpus);
+    let is_set = by_weights || by_predicted_gpu_time(&set.setup.policy);
     (!is_set).then(|| {
             format!(
                 "No emitted file sets that order, which takes a plugin that asks `serve` or `model predict duration`. What the files set, without it, has the later jobs wait {} on average, {} at the 95 % quantile.",

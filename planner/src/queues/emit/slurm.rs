@@ -11,9 +11,10 @@
 use tracecast_analytics::report::quote::{self, is_slurm_value, is_word};
 use tracecast_analytics::schema::{NodeTable, Table as _};
 use tracecast_analytics::time::DAY_MS;
+use tracecast_predictors::slurm::SiteFactor;
 
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
-use super::super::setup::{QueueChange, plans_by_limits};
+use super::super::setup::{QueueChange, by_predicted_gpu_time, plans_by_limits};
 use super::super::share::Sharing;
 use super::{SLURM_FILES, comments, named, shared, unnamed};
 use crate::error::{Error, Result};
@@ -71,6 +72,8 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
         Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
         Order::Multifactor(weights) => weights,
         Order::FewestGpus => Weights { size: 1.0, favor_small: true, ..Weights::default() },
+        Order::Qssf if by_predicted_gpu_time(&setup.setup.policy) => return by_site_factor(None),
+        Order::Aged(ageing_ms) if by_predicted_gpu_time(&setup.setup.policy) => return by_site_factor(Some(ageing_ms)),
         _ => return Vec::new(),
     };
     let whole = |weight: f64| format!("{:.0}", weight * WEIGHT);
@@ -84,6 +87,48 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
         ("PriorityWeightJobSize", whole(weights.size)),
         ("PriorityFavorSmall", if weights.favor_small { "YES" } else { "NO" }.to_owned()),
     ]
+}
+
+/// Time over which the age of a job counts, days.
+const MAX_AGE_DAYS: i64 = 7;
+
+/// Keys of the least predicted GPU time first: the site factor that
+/// [`job_submit.lua`](tracecast_predictors::slurm) sets, and the age of jobs where they age over so
+/// many milliseconds.
+///
+/// A job of e times the GPU time has a site factor most / ln(1 + ceiling) lower, and goes as if submitted
+/// `ageing_ms` later. Worked number: with the usual 10,000 and 10⁸ and ageing of an hour, age
+/// weighs 542.87 an hour, over seven days 91,202.
+fn by_site_factor(ageing_ms: Option<i64>) -> Vec<(&'static str, String)> {
+    let site = SiteFactor::default();
+    let lower = f64::from(site.most) / site.ceiling_gpu_s.ln_1p();
+    let age = ageing_ms.map_or(0.0, |ms| lower * (MAX_AGE_DAYS * DAY_MS) as f64 / ms.max(1) as f64);
+    vec![
+        ("PriorityType", "priority/multifactor".to_owned()),
+        ("PriorityWeightAge", format!("{age:.0}")),
+        ("PriorityMaxAge", format!("{MAX_AGE_DAYS}-0")),
+        ("PriorityWeightFairshare", "0".to_owned()),
+        ("PriorityWeightJobSize", "0".to_owned()),
+    ]
+}
+
+/// Comment on the order, for whoever sets its keys.
+fn about_order(order: &Order) -> &'static str {
+    match order {
+        Order::Qssf | Order::Aged(_) => {
+            "# The order of jobs: the least predicted GPU time first. A job_submit.lua (JobSubmitPlugins=lua)\n\
+             # sets the site factor of a job when it is submitted. These two commands write it and its table:\n\
+             #   tracecast model train SOURCE --save models --force\n\
+             #   tracecast model predict duration SOURCE --model models --slurm FOLDER\n\
+             # Put both into /etc/slurm (--slurm-table names another path of the table), and write the table\n\
+             # anew each night. Call it from the job_submit.lua that you have; its last lines say how.\n\
+             # Other schedulers ask a service: tracecast serve --model models --token-file token --journal state\n\
+             # To undo, take the call out again and put the old values back.\n"
+        }
+        _ => {
+            "# The order of jobs. Usage is of users, with an association each; AccountingStorageTRES and TRESBillingWeights say that GPUs count. To undo, put the old values back.\n"
+        }
+    }
 }
 
 /// Whether jobs of the plan start past one that does not fit, which Slurm's `sched/builtin` never lets them.
@@ -190,10 +235,8 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
             backfilled(answer)
         ));
     }
-    if !keys.is_empty() {
-        partitions.push_str(
-            "# The order of jobs. Usage is of users, with an association each; AccountingStorageTRES and TRESBillingWeights say that GPUs count. To undo, put the old values back.\n",
-        );
+    if let Some(setup) = answer.body.setup().filter(|_| !keys.is_empty()) {
+        partitions.push_str(about_order(&setup.setup.policy.order));
         keys.iter().for_each(|(key, value)| partitions.push_str(&format!("{key}={value}\n")));
     }
     let texts = std::iter::once(partitions).chain(others);

@@ -7,9 +7,11 @@ use tracecast_analytics::time::DAY_MS;
 
 use super::super::choose::{ServingCase, ServingScore};
 use super::super::heldout::{BLOCKS, ServingPolicy, ServingSplit, ServingTest, TestedPolicy};
+use super::super::rule::ServingRule;
 use super::windows::ServingWindowSum;
 use super::{Moments, ServingFigures, ServingReferenceRow, ServingTrial, advise};
 use crate::error::Result;
+use crate::plan::forecast::{Driven, ForecastUsed, ForecastWords, Forecasting};
 use crate::plan::interval::{self, ratio};
 use crate::plan::trial::{NoMore, Priced, Roles, Trial};
 use crate::plan::window::Stretches;
@@ -98,6 +100,57 @@ pub(super) fn trial(
         ServingReferenceRow { by: other.by, kept_when_chosen: kept(other.by), saving, more_in_time }
     });
     Ok((Trial::new(told.unit, &priced, roles, stretches)?, beside.collect()))
+}
+
+/// What the forecast of the load is worth: the reactive rule goes by what is in flight, the schedule
+/// with hindsight knows all requests.
+pub(super) fn forecasting(tested: &ServingTest, split: &ServingSplit, unit: &str) -> Forecasting {
+    let of = |by: ServingPolicy| tested.policy(by);
+    let naive = of(ServingPolicy::Reactive).or_else(|| of(ServingPolicy::ReactiveDefault));
+    let (Some(naive), Some(truth)) = (naive, of(ServingPolicy::Hindsight)) else {
+        return Forecasting::none(
+            "no number of replicas kept the target on the earlier half, or no schedule does on the later",
+        );
+    };
+    let model = of(ServingPolicy::Forecast);
+    // The schedule has no parts: each has the share of its cost that it has of the replica hours.
+    let blocks = naive.blocks.len();
+    let mut truths = vec![0.0; blocks];
+    let whole: f64 = truth.wanted.iter().map(|(_, replicas)| f64::from(*replicas)).sum();
+    let long_us = (split.end_us - split.split_us).max(1) as f64;
+    for (at_us, replicas) in &truth.wanted {
+        let part = ((at_us - split.split_us) as f64 / long_us * blocks as f64) as usize;
+        if let Some(sum) = truths.get_mut(part.min(blocks.saturating_sub(1))) {
+            *sum += truth.later.cost * f64::from(*replicas) / whole.max(1.0);
+        }
+    }
+    let block = |(at, (naive, truth)): (usize, (&ServingScore, &f64))| Driven {
+        naive: naive.cost,
+        model: model.and_then(|model| model.blocks.get(at)).map(|score| score.cost),
+        truth: *truth,
+    };
+    let driven: Vec<Driven> = naive.blocks.iter().zip(&truths).enumerate().map(block).collect();
+    let hedged = of(ServingPolicy::Spot).and_then(|policy| policy.setting).map(|(rule, _)| rule);
+    let rests_on_forecast = matches!(hedged, Some(ServingRule::Forecast { .. }));
+    let used = match tested.best {
+        ServingPolicy::Forecast => ForecastUsed::Model,
+        ServingPolicy::Spot if rests_on_forecast => ForecastUsed::Model,
+        ServingPolicy::Constant | ServingPolicy::Peak => ForecastUsed::None,
+        _ => ForecastUsed::Naive,
+    };
+    let why = match (used, model) {
+        (_, None) => Some("no setting by a forecast kept the target on the earlier half".to_owned()),
+        (ForecastUsed::Model, _) => None,
+        _ => Some("another rule was chosen on the earlier half".to_owned()),
+    };
+    let words = ForecastWords {
+        forecast: "the load of requests",
+        naive: "the load now (reactive)",
+        model: "the forecast rule",
+        metric: "cost of the replicas on the later half",
+        unit,
+    };
+    Forecasting::new(&words, &driven, 1.0, used, why)
 }
 
 /// What one policy saved of the cost of another, and the share of the requests that it served in time beyond that one.

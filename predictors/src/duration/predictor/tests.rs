@@ -118,8 +118,8 @@ fn a_trace_that_is_played_in_parts_teaches_the_same() {
     for at in [3, 790] {
         (timeline.jobs[at].end_ms, timeline.jobs[at].run_s) = (None, None);
     }
-    let whole = trial::trial(&timeline, &options, &()).unwrap();
-    let parts = trial::trial_within((1, 1), &timeline, &options, &()).unwrap();
+    let whole = trial::trial(&timeline, &options, false, &()).unwrap();
+    let parts = trial::trial_within((1, 1), &timeline, &options, false, &()).unwrap();
     assert_eq!(whole.rows.rows, parts.rows.rows);
     assert_eq!((whole.to_ms, whole.aside.len()), (parts.to_ms, parts.aside.len()));
     assert_eq!(whole.chosen.model, parts.chosen.model);
@@ -131,4 +131,33 @@ fn a_trace_that_is_played_in_parts_teaches_the_same() {
     assert!(bits(&parts, 100).is_empty());
     let kept: Vec<usize> = [3, 790].into_iter().filter(|at| parts.aside.contains_key(at)).collect();
     assert_eq!(kept, [3, 790]);
+}
+
+/// What is said of past jobs is what was known when they were submitted.
+#[test]
+fn what_happens_later_changes_no_past_prediction() {
+    let whole = timeline(800);
+    let (split, split_ms) = (600, 600 * 20_000_000);
+    let mut other = whole.clone();
+    for (at, job) in other.jobs.iter_mut().enumerate().skip(split) {
+        let run_s = 50.0 + (at * 31 % 977) as f64;
+        job.run_s = Some(run_s);
+        job.end_ms = job.start_ms.map(|start| start + (run_s * 1e3) as i64);
+        job.submission.user = Some(format!("u{}", at % 5));
+    }
+    let of = |timeline: &Timeline| predict_past(timeline, i64::MIN, &options(), &()).unwrap();
+    let (one, two) = (of(&whole), of(&other));
+    let before = |runs: &[PastRun]| -> Vec<PastRun> { runs.iter().copied().filter(|run| run.at < split).collect() };
+    assert_eq!(before(&one), before(&two));
+    // Neither do fewer jobs that come later.
+    let shorter = of(&whole.clone().until(split_ms).unwrap());
+    assert!(shorter.iter().zip(&one).all(|(one, other)| one == other) && shorter.len() == before(&one).len());
+    // All jobs are predicted once 200 had ended.
+    assert_eq!((one.first().map(|run| run.at), one.len()), (Some(201), 599));
+    // Who submits tells how long a job runs.
+    let long = |run: &PastRun| whole.jobs[run.at].submission.user.as_deref() == Some("ann");
+    assert!(one.iter().all(|run| (run.predicted_s > 2_000.0) == long(run)));
+    // Training tells of the jobs before those that it chooses the model on by fits of its own.
+    let (_, past) = Predictor::train_with_past(&whole, &options(), &()).unwrap();
+    assert_eq!((past.first().map(|run| run.at), past.len()), (Some(201), 599));
 }

@@ -1,0 +1,278 @@
+//! Forecasts of run times: the last two runs alike, a trained model beside them, and the recorded runs.
+//!
+//! Which of the first two a plan goes by is **chosen beforehand**: what waits less on the earlier jobs, of those that both predict. Predictions that a user names are used as they are.
+//!
+//! O(drivers × replay). Worked number: jobs of a day wait 100 s in all by the last two runs, 70 s by the model and 40 s with runs known: one block of 100, 70 and 40.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use tracecast_analytics::time::DAY_MS;
+use tracecast_replay::input::{Column, Loaded, Matched};
+use tracecast_replay::metric::JobTimes;
+use tracecast_sim::{Cluster, Policy, Workload, simulate};
+
+use super::{Driven, ForecastUsed, ForecastWords, Forecasting};
+use crate::error::Result;
+
+/// The naive rule in words.
+pub const LAST_TWO: &str = "the mean of the last two runs";
+
+/// Forecast of the runs of a plan's jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunForecast {
+    /// The naive rule alone, and why.
+    Naive(String),
+    /// Predictions of a trained model, which are used where they do better on the earlier jobs.
+    Trained(Column),
+    /// Predictions that the user names, which are used.
+    Given(Column),
+}
+
+impl RunForecast {
+    /// Returns the predictions, if there are any.
+    pub fn column(&self) -> Option<&Column> {
+        match self {
+            Self::Naive(_) => None,
+            Self::Trained(column) | Self::Given(column) => Some(column),
+        }
+    }
+
+    /// Returns what the plan uses, given whether the model is better than the naive rule on the
+    /// earlier jobs.
+    pub fn used(&self, is_better: bool) -> ForecastUsed {
+        match self {
+            Self::Given(_) => ForecastUsed::Model,
+            Self::Trained(_) if is_better => ForecastUsed::Model,
+            Self::Naive(_) | Self::Trained(_) => ForecastUsed::Naive,
+        }
+    }
+
+    /// What matched the jobs; of a model that predicts none of them nothing, which is no error.
+    ///
+    /// # Errors
+    /// If predictions that a user named are of other jobs.
+    pub fn or_naive<T>(&self, matched: tracecast_replay::Result<T>) -> Result<Option<T>> {
+        match (self, matched) {
+            (Self::Trained(_), Err(_)) => Ok(None),
+            (_, matched) => Ok(Some(matched?)),
+        }
+    }
+
+    /// Returns the naive rule in place of predictions that match none of the jobs.
+    #[must_use]
+    pub fn unmatched(self) -> Self {
+        match self {
+            Self::Naive(why) => Self::Naive(why),
+            Self::Trained(_) | Self::Given(_) => Self::Naive("the model predicts none of the jobs".to_owned()),
+        }
+    }
+
+    /// Words of a plan whose outcome by these runs is `metric`, in `unit`.
+    pub fn words<'a>(&self, metric: &'a str, unit: &'a str) -> ForecastWords<'a> {
+        let model = if matches!(self, Self::Given(_)) { "the predictions given" } else { "the trained model" };
+        ForecastWords { forecast: "run times", naive: LAST_TWO, model, metric, unit }
+    }
+
+    /// Why the plan goes by the naive rule; `None` where it does not.
+    pub fn why(&self, used: ForecastUsed) -> Option<String> {
+        match (self, used) {
+            (Self::Naive(why), _) => Some(why.clone()),
+            (_, ForecastUsed::Naive) => Some("the model was no better on the earlier jobs that it predicts".to_owned()),
+            (_, ForecastUsed::Model | ForecastUsed::None) => None,
+        }
+    }
+}
+
+/// Waits of each job in a replay, milliseconds; `None` of a job that does not run.
+///
+/// # Errors
+/// Errors of [`simulate`].
+pub fn replayed(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Vec<Option<i64>>> {
+    let times = JobTimes::new(workload, &simulate(workload, cluster, policy)?)?;
+    Ok((0..workload.len()).map(|job| times.wait_ms(job)).collect())
+}
+
+/// A replay of a workload that gives the waits of its jobs, as [`replayed`] does.
+pub type Replay<'a> = dyn Fn(&Workload) -> Result<Vec<Option<i64>>> + Sync + 'a;
+
+/// Predicted runs of the jobs of a workload by what predicts them, seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunDrivers {
+    forecast: RunForecast,
+    naive: Vec<Option<f64>>,
+    /// Predictions of the model, of the naive rule where it has none; `None` without a model.
+    model: Option<Vec<Option<f64>>>,
+    /// How the predictions met the jobs; `None` without any.
+    matched: Option<Matched>,
+    /// Submission of the first job that the model predicts, milliseconds from the origin.
+    first_ms: i64,
+}
+
+/// Predicted runs of the jobs of a workload, and which of them the plan uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenRuns {
+    drivers: RunDrivers,
+    /// What the plan uses.
+    pub used: ForecastUsed,
+}
+
+impl RunDrivers {
+    /// Takes the predictions of loaded jobs for the naive ones, and puts those in their place that
+    /// a user gave.
+    ///
+    /// # Errors
+    /// If the predictions are of other jobs.
+    pub fn new(loaded: &mut Loaded, forecast: RunForecast) -> Result<Self> {
+        let naive = loaded.workload.predicted_s.clone();
+        let matched = match forecast.column() {
+            None => None,
+            Some(column) => forecast.or_naive(column.of(loaded))?,
+        };
+        let Some((values, matched)) = matched else {
+            let forecast = forecast.unmatched();
+            return Ok(Self { forecast, naive, model: None, matched: None, first_ms: i64::MAX });
+        };
+        let predicted = loaded.workload.submit_ms.iter().zip(&values).filter(|(_, value)| value.is_some());
+        let first_ms = predicted.map(|(submit, _)| *submit).min().unwrap_or(i64::MAX);
+        let model: Vec<Option<f64>> = values.iter().zip(&naive).map(|(value, naive)| value.or(*naive)).collect();
+        if matches!(forecast, RunForecast::Given(_)) {
+            loaded.workload.predicted_s.clone_from(&model);
+        }
+        Ok(Self { forecast, naive, model: Some(model), matched: Some(matched), first_ms })
+    }
+
+    /// Chooses what to use by the waits of the jobs submitted before `split_ms`, in replays of what was known then under `policy`, and puts it into the
+    /// loaded jobs.
+    ///
+    /// # Errors
+    /// Errors of [`replayed`].
+    pub fn choose(self, loaded: &mut Loaded, policy: &Policy, split_ms: i64) -> Result<ChosenRuns> {
+        let used = match (&self.forecast, &self.model) {
+            (RunForecast::Trained(_), Some(model)) => {
+                let naive = self.waited_before(loaded, &self.naive, policy, split_ms)?;
+                let model = self.waited_before(loaded, model, policy, split_ms)?;
+                self.forecast.used(model < naive)
+            }
+            _ => self.forecast.used(false),
+        };
+        if let (ForecastUsed::Model, Some(model)) = (used, &self.model) {
+            loaded.workload.predicted_s.clone_from(model);
+        }
+        Ok(ChosenRuns { drivers: self, used })
+    }
+
+    /// Total wait of the jobs that the model predicts, milliseconds, with these predictions and what
+    /// was known at `split_ms`.
+    fn waited_before(
+        &self,
+        loaded: &Loaded,
+        predicted_s: &[Option<f64>],
+        policy: &Policy,
+        split_ms: i64,
+    ) -> Result<i64> {
+        let mut loaded = loaded.clone();
+        loaded.workload.predicted_s = predicted_s.to_vec();
+        let known = loaded.known_at(split_ms);
+        let waits = replayed(&known, &loaded.cluster, policy)?;
+        let counted = known.submit_ms.iter().zip(waits).filter(|(submit, _)| **submit >= self.first_ms);
+        Ok(counted.filter_map(|(_, wait)| wait).sum())
+    }
+
+    /// Waits, seconds, day by day, and how many jobs have one.
+    fn driven(&self, workload: &Workload, from_ms: i64, replay: &Replay<'_>) -> Result<(Vec<Driven>, usize)> {
+        let truth = workload.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
+        let mut drivers = vec![self.naive.clone(), truth];
+        drivers.extend(self.model.clone());
+        let waited = drivers
+            .into_par_iter()
+            .map(|predicted_s| replay(&Workload { predicted_s, ..workload.clone() }))
+            .collect::<Result<Vec<_>>>()?;
+        let mut days: BTreeMap<i64, Driven> = BTreeMap::new();
+        let mut jobs = 0;
+        for (at, submit) in workload.submit_ms.iter().enumerate().filter(|(_, submit)| **submit >= from_ms) {
+            let waits = waited.iter().map(|waits| waits.get(at).copied().flatten().map(|wait| wait as f64 / 1e3));
+            let Some(waits) = waits.collect::<Option<Vec<f64>>>() else { continue };
+            let &[naive, truth, ref model @ ..] = waits.as_slice() else { continue };
+            let nothing = Driven { naive: 0.0, model: model.first().map(|_| 0.0), truth: 0.0 };
+            let day = days.entry((submit - from_ms).div_euclid(DAY_MS)).or_insert(nothing);
+            day.naive += naive;
+            day.truth += truth;
+            day.model = day.model.zip(model.first()).map(|(sum, wait)| sum + wait);
+            jobs += 1;
+        }
+        Ok((days.into_values().collect(), jobs))
+    }
+}
+
+impl ChosenRuns {
+    /// How the predictions that are used met the jobs; `None` where the naive rule is used.
+    pub fn matched(&self) -> Option<Matched> {
+        self.drivers.matched.filter(|_| self.used == ForecastUsed::Model)
+    }
+
+    /// Compares the waits of the jobs submitted from `from_ms` on, of those that run whatever predicts runs; where what is planned does not go by runs,
+    /// the plan uses neither.
+    ///
+    /// # Errors
+    /// Errors of `replay`.
+    pub fn worth(
+        &self,
+        metric: &str,
+        goes_by_runs: bool,
+        (workload, from_ms): (&Workload, i64),
+        replay: &Replay<'_>,
+    ) -> Result<Forecasting> {
+        let (driven, jobs) = self.drivers.driven(workload, from_ms, replay)?;
+        let (used, why) = match goes_by_runs {
+            true => (self.used, self.drivers.forecast.why(self.used)),
+            false => (ForecastUsed::None, Some("it goes by no run times".to_owned())),
+        };
+        Ok(Forecasting::new(&self.drivers.forecast.words(metric, "s"), &driven, jobs as f64, used, why))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn workload() -> Workload {
+        let mut workload = Workload::default();
+        workload.submit_ms = vec![0, 1_000, 2_000];
+        workload.run_ms = vec![40_000, 40_000, 40_000];
+        workload.predicted_s = vec![Some(100.0); 3];
+        workload
+    }
+
+    /// Each job waits as long as it is predicted to run.
+    fn as_predicted(workload: &Workload) -> Result<Vec<Option<i64>>> {
+        Ok(workload.predicted_s.iter().map(|predicted| predicted.map(|s| (s * 1e3) as i64)).collect())
+    }
+
+    #[test]
+    fn the_worked_number() {
+        let drivers = RunDrivers {
+            forecast: RunForecast::Trained(Column::default()),
+            naive: vec![Some(100.0); 3],
+            model: Some(vec![Some(70.0); 3]),
+            matched: None,
+            first_ms: 0,
+        };
+        let (days, jobs) = drivers.driven(&workload(), 2_000, &as_predicted).unwrap();
+        assert_eq!((days, jobs), (vec![Driven { naive: 100.0, model: Some(70.0), truth: 40.0 }], 1));
+    }
+
+    #[test]
+    fn what_is_used_is_chosen_beforehand_but_for_what_is_given() {
+        let trained = RunForecast::Trained(Column::default());
+        assert_eq!((trained.used(true), trained.used(false)), (ForecastUsed::Model, ForecastUsed::Naive));
+        assert!(trained.why(ForecastUsed::Naive).is_some() && trained.why(ForecastUsed::Model).is_none());
+        assert_eq!(RunForecast::Given(Column::default()).used(false), ForecastUsed::Model);
+        let naive = RunForecast::Naive("too few jobs".to_owned());
+        assert_eq!(
+            (naive.used(true), naive.why(ForecastUsed::Naive)),
+            (ForecastUsed::Naive, Some("too few jobs".to_owned()))
+        );
+    }
+}
