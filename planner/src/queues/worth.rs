@@ -31,7 +31,7 @@ fn shortest_first(policy: &Policy) -> Policy {
 pub fn choose_runs(loaded: &mut Loaded, drivers: RunDrivers, request: &QueuesRequest) -> Result<ChosenRuns> {
     let workload = &loaded.workload;
     let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
-    Ok(drivers.choose(loaded, &shortest_first(&request.today), split_ms)?)
+    drivers.choose(loaded, &shortest_first(&request.today), split_ms)
 }
 
 /// The worth of predicted runs on the later jobs.

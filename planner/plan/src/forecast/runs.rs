@@ -237,19 +237,6 @@ impl ChosenRuns {
 mod tests {
     use super::*;
 
-    fn workload() -> Workload {
-        let mut workload = Workload::default();
-        workload.submit_ms = vec![0, 1_000, 2_000];
-        workload.run_ms = vec![40_000, 40_000, 40_000];
-        workload.predicted_s = vec![Some(100.0); 3];
-        workload
-    }
-
-    /// Each job waits as long as it is predicted to run.
-    fn as_predicted(workload: &Workload) -> Result<Vec<Option<i64>>> {
-        Ok(workload.predicted_s.iter().map(|predicted| predicted.map(|s| (s * 1e3) as i64)).collect())
-    }
-
     #[test]
     fn the_worked_number() {
         let drivers = RunDrivers {
@@ -259,7 +246,18 @@ mod tests {
             matched: None,
             first_ms: 0,
         };
-        let (days, jobs) = drivers.driven(&workload(), 2_000, &as_predicted).unwrap();
+        let workload = Workload {
+            submit_ms: vec![0, 1_000, 2_000],
+            run_ms: vec![40_000; 3],
+            predicted_s: vec![Some(100.0); 3],
+            ..Workload::default()
+        };
+        // Each job waits as long as it is predicted to run.
+        let as_predicted = |workload: &Workload| {
+            let waits = workload.predicted_s.iter().map(|predicted| predicted.map(|s| (s * 1e3) as i64));
+            Ok(waits.collect())
+        };
+        let (days, jobs) = drivers.driven(&workload, 2_000, &as_predicted).unwrap();
         assert_eq!((days, jobs), (vec![Driven { naive: 100.0, model: Some(70.0), truth: 40.0 }], 1));
     }
 
