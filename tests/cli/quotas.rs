@@ -111,6 +111,8 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
         "plan",
         "queues",
         "datasets/sample",
+        "--models",
+        "none",
         "--scan",
         "skip",
         "--scale",
