@@ -289,7 +289,8 @@ fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
     }
 }
 
-/// 600 jobs of a GPU each, one every 20 minutes, of users whose jobs run long or short; from job `changed_from` on runs are others.
+/// 600 jobs of a GPU each, one every 20 minutes, of users whose jobs run long or short; from job
+/// `changed_from` on runs are others.
 fn busy(changed_from: u32) -> String {
     let mut text =
         "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();

@@ -143,8 +143,8 @@ fn what_cannot_be_planned_is_refused() {
 /// A search with a journal, on one thread.
 fn search(journal: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracecast"));
-    let told = SAMPLE.iter().filter(|argument| **argument != "--quiet");
-    command.args(told).args(["--format", "json", "--journal", journal]).args(arguments);
+    let loud = SAMPLE.iter().filter(|argument| **argument != "--quiet");
+    command.args(loud).args(["--format", "json", "--journal", journal]).args(arguments);
     command.env("RAYON_NUM_THREADS", "1").current_dir(root());
     command
 }

@@ -48,9 +48,8 @@ pub(crate) struct Serve {
 
 pub(crate) fn run(request: &Serve, quiet: bool) -> Result<()> {
     let predictor = predict::load(&model_file(&request.model, DURATION))?;
-    let shared =
-        Some(model_file(&request.model, INTERFERENCE)).filter(|model| *model != request.model && model.is_file());
-    let share_model = request.share_model.clone().or(shared);
+    let in_folder = Some(request.model.join(INTERFERENCE)).filter(|model| model.is_file());
+    let share_model = request.share_model.clone().or(in_folder);
     let mut config = Config::new(Token::from_file(&request.token_file)?);
     config.bind = request.bind;
     config.journal.clone_from(&request.journal);

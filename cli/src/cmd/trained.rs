@@ -89,8 +89,7 @@ pub(crate) fn trained_drivers(trace: &Trace, loaded: &mut Loaded, quiet: bool) -
     let workload = &loaded.workload;
     let at = |submit: Option<&i64>| workload.origin_ms + submit.copied().unwrap_or(0);
     let window = (at(workload.submit_ms.first()), at(workload.submit_ms.last()) + 1);
-    let forecast = trained(trace, window, quiet);
-    Ok(RunDrivers::new(loaded, forecast)?)
+    Ok(RunDrivers::new(loaded, trained(trace, window, quiet))?)
 }
 
 /// Forecast of the runs of the jobs of `trace` that are submitted from a moment on and up to another,
@@ -102,7 +101,7 @@ fn trained(trace: &Trace, (from_ms, to_ms): (i64, i64), quiet: bool) -> RunForec
     let steps = Steps::watching(quiet, "training a model of run times");
     let timeline = Timeline::new(trace, TimelineOptions::default());
     let past = timeline.and_then(|timeline| {
-        let timeline = if to_ms < i64::MAX { timeline.until(to_ms)? } else { timeline };
+        let timeline = timeline.until(to_ms)?;
         let past = predict_past(&timeline, from_ms, &BacktestOptions::default(), &steps)?;
         Ok(past_runs(&timeline, &past))
     });

@@ -285,7 +285,7 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
     let unit = format!("{} a month", offers.currency);
     let outcome =
         |predicted_s: &[f64]| BurstCase { jobs: &jobs, offers, predicted_s, terms }.planned(&supplies, &split);
-    let (used, worth) = predicted.choose(("cost of the later windows", &unit, months), &outcome)?;
+    let (used, driven) = predicted.choose(&outcome)?;
     let predicted_s = predicted.by(used);
     let case = BurstCase { jobs: &jobs, offers, predicted_s, terms };
     let tested = case.test(&supplies, &split)?;
@@ -295,17 +295,6 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
     let gpus: Vec<(String, f64)> = supplies.iter().map(|supply| (gpu(supply.pool), supply.own.gpus)).collect();
     let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
     let near = within_twice(&all, predicted_s, split.split_ms());
-    let mut head = Head {
-        schema: SCHEMA,
-        title: title.to_owned(),
-        cautions: offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}")).collect(),
-        notes: offers
-            .notes_in_words()
-            .chain(notes(&jobs, span, &split, request, predicted.in_words(used), &day))
-            .collect(),
-        forecasting: worth,
-        sources: trace.sources.clone(),
-    };
     let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<(BurstTrial, BurstBody)> {
         let trial = tested::trial(tested, &split, terms, &teller, &offers.currency, &day)?;
         let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;
@@ -330,16 +319,27 @@ pub fn plan(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest)
     };
     let (mut trial, mut body) = planned(terms, &tested)?;
     let mut verdict = judge(&trial, &body.judged());
+    let mut turned_to = None;
     if is_simpler_next(&trial, &body.judged(), verdict) && terms.nodes.is_none() && !terms.nobody_waits {
         let unwaited = planned(&BurstTerms { nobody_waits: true, ..*terms }, &planned_unwaited(tested))?;
         if judge(&unwaited.0, &unwaited.1.judged()) == Verdict::Advised {
-            head.notes.push(advise::waiting_failed(&trial, &body, verdict));
+            turned_to = Some(advise::waiting_failed(&trial, &body, verdict));
             ((trial, body), verdict) = (unwaited, Verdict::Advised);
         }
     }
-    if !body.goes_by_runs() {
-        head.forecasting.leave_unused("who waits is chosen by no run times");
-    }
+    let unused = (!body.goes_by_runs()).then_some("who waits is chosen by no run times");
+    let head = Head {
+        schema: SCHEMA,
+        title: title.to_owned(),
+        cautions: offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}")).collect(),
+        notes: offers
+            .notes_in_words()
+            .chain(notes(&jobs, span, &split, request, predicted.in_words(used), &day))
+            .chain(turned_to)
+            .collect(),
+        forecasting: predicted.forecast.worth(("cost of the later windows", &unit, months), &driven, used, unused),
+        sources: trace.sources.clone(),
+    };
     let action = advise::act(&trial, &body, verdict);
     let advice = Advice::new(&trial, verdict, || advise::change(&trial, &body));
     Ok(answer(head, trial, body, (verdict, action), advice))

@@ -60,7 +60,7 @@ pub struct CapacityRequest {
     pub faults: Option<AskedOfFaults>,
     /// Kinds of nodes that can be had, with prices.
     pub kinds: Option<NodeKinds>,
-    /// Predicted runs of the jobs, whose worth is told.
+    /// Predicted runs of the jobs, whose worth is told; `None` where the policy goes by none.
     pub runs: Option<ChosenRuns>,
 }
 
@@ -579,14 +579,13 @@ pub fn plan(
 
 /// What predicted run times are worth on today's nodes, from the first test on.
 fn forecasting(loaded: &Loaded, request: &CapacityRequest) -> Result<Forecasting> {
-    let policy = &request.policy;
-    let Some(runs) = request.runs.as_ref().filter(|_| policy.goes_by_predictions()) else {
+    let Some(runs) = &request.runs else {
         return Ok(Forecasting::none(
             "nodes are counted in replays of the jobs that came, and the policy goes by no predicted run times",
         ));
     };
     let from_ms = first_test_ms(loaded, request.eval_from_ms)? - loaded.workload.origin_ms;
-    let replay = |workload: &Workload| replayed(workload, &loaded.cluster, policy);
+    let replay = |workload: &Workload| replayed(workload, &loaded.cluster, &request.policy);
     let metric = "mean wait of the later jobs on today's nodes";
     runs.worth(metric, true, (&loaded.workload, from_ms), &replay)
 }

@@ -21,14 +21,14 @@ use tracecast_analytics::time::{HOUR_MS, MINUTE_MS, WEEK_MS, Zone};
 use tracecast_analytics::trace::Trace;
 
 use super::cost::DeferPrices;
-use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_jobs};
+use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_blocks, later_jobs};
 use super::job::{DeferClassBy, DeferJobs, DeferTaking, MILLI};
 use super::rule::DeferRule;
 use super::series::{HourSeries, HourValue};
 use crate::error::{Error, Result};
 use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::{OfferPool, Offers};
-use crate::market::predicted::{PredictedRows, within_twice};
+use crate::market::predicted::{DrivenOutcome, PredictedRows, within_twice};
 use crate::plan::answer::{Advice, Answer, Head, answer};
 use crate::plan::forecast::ForecastUsed;
 use crate::plan::forecast::runs::RunForecast;
@@ -434,7 +434,15 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
     let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::new(&facts, &all));
     let predicted_s = predicted.by(ForecastUsed::Naive);
     let taking = DeferTaking { predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
-    let taken = DeferJobs::new(&facts, &all, &hours.series, &taking);
+    if class_by == DeferClassBy::Limit {
+        let taken = DeferJobs::new(&facts, &all, &hours.series, &taking);
+        if taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
+            return Err(Error::NothingToEvaluate(
+                "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
+                    .to_owned(),
+            ));
+        }
+    }
     let known_jobs = jobs.unwaited(trace_split.split_ms());
     let priced = match &request.prices {
         Some((offers, reserved)) => Some(DeferPrices::new(offers, &all, *reserved)?),
@@ -455,12 +463,6 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
         prices: priced.as_ref(),
         energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
     };
-    if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0 {
-        return Err(Error::NothingToEvaluate(
-            "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted"
-                .to_owned(),
-        ));
-    }
     let sides = |predicted_s: &[f64]| {
         let taking = DeferTaking { predicted_s, ..taking };
         let known = DeferJobs::new(&facts, &known_jobs, &hours.series, &taking);
@@ -472,11 +474,13 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
     let outcome = |predicted_s: &[f64]| {
         let (earlier, later, _) = sides(predicted_s);
         let case = DeferCase { earlier: &earlier, later: &later, ..base };
-        case.planned(&|parts| units.amount(parts)).map_err(with_notes)
+        let (earlier, planned) = case.planned().map_err(with_notes)?;
+        let later = tested::sums(&planned, &later_blocks(&split)).iter().map(|sum| units.amount(sum.amount)).collect();
+        Ok(DrivenOutcome { earlier: units.amount(earlier), later })
     };
     let unit = hours.currency.as_deref().unwrap_or("kg");
     let months = trace_split.hours_after() as f64 / MONTH_H;
-    let (used, worth) = predicted.choose((aim_in_words(hours.aim), &format!("{unit} a month"), months), &outcome)?;
+    let (used, driven) = predicted.choose(&outcome)?;
     let predicted_s = predicted.by(used);
     let (earlier, later, taken) = sides(predicted_s);
     let case = DeferCase { earlier: &earlier, later: &later, ..base };
@@ -530,7 +534,12 @@ pub fn plan(trace: &Trace, hours: &DeferHours, title: String, request: &DeferReq
             (predicted.in_words(used), class_by, &taken),
             &day,
         ),
-        forecasting: worth,
+        forecasting: predicted.forecast.worth(
+            (aim_in_words(hours.aim), &format!("{unit} a month"), months),
+            &driven,
+            used,
+            None,
+        ),
         sources: trace.sources.clone(),
     };
     let action = advise::act(&trial, &body, verdict);

@@ -22,7 +22,6 @@ use super::policy::{DeferPolicy, ExpectedRun, WindowGoal};
 use super::rule::DeferRule;
 use super::series::HourSeries;
 use crate::error::{Error, Result};
-use crate::market::predicted::DrivenOutcome;
 use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
 
 /// Choices on the way to the target at which costs are looked at.
@@ -320,22 +319,16 @@ impl DeferCase<'_> {
         Ok(DeferTested { rules, front })
     }
 
-    /// The plan alone: the amount of the jobs that it is chosen on, and of the later jobs of each
-    /// block; `amount` is that of so many parts.
+    /// The plan alone: the amount of the jobs that it is chosen on, in parts, and what becomes of the
+    /// later jobs.
     ///
     /// # Errors
     /// Errors of [`Self::test`].
-    pub(crate) fn planned(&self, amount: &dyn Fn(i128) -> f64) -> Result<DrivenOutcome> {
+    pub(super) fn planned(&self) -> Result<(i128, TestedDefer)> {
         self.check()?;
         let engine = self.engine(whole(&self.split.before), self.earlier);
         let (setup, choice) = self.plan(&engine, self.earlier(), &|_| None)?;
-        let tested = self.told(&engine, DeferRule::Plan, setup);
-        let of_block = |(from, to): Moments| {
-            let within = tested.jobs.iter().filter(|job| (from..to).contains(&job.job.submit_ms));
-            amount(within.map(|job| job.found.amount * i128::from(job.job.milli_gpus)).sum())
-        };
-        let later = later_blocks(self.split).into_iter().map(of_block).collect();
-        Ok(DrivenOutcome { earlier: amount(choice.amount), later })
+        Ok((choice.amount, self.told(&engine, DeferRule::Plan, setup)))
     }
 
     /// What the jobs to come are deferred by, chosen on all of some jobs.

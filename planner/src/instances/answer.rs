@@ -177,6 +177,31 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(InstancesAnswer).to_value()
 }
 
+/// Whether a way that was taken rests on a forecast of its throughput.
+fn rest_on_forecasts(jobs: &[RentedWay]) -> bool {
+    jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.option.basis.is_forecast())
+}
+
+/// What forecasts of throughput are worth where numbers of GPUs are hidden.
+fn forecasting(test: Option<&RentTest>, is_used: bool) -> Forecasting {
+    let tested = test.and_then(|test| test.rules.iter().find(|score| score.rule == RentRule::WithMargin));
+    // Both on the cases that both keep.
+    let Some((naive, score)) = tested.and_then(|score| Some((score.measured_only_there?, score))) else {
+        return Forecasting::none("too little was measured to hide some of it");
+    };
+    let words = ForecastWords {
+        forecast: "throughput of numbers of GPUs that were not measured",
+        naive: "what is measured alone",
+        model: "forecasts with a margin",
+        metric: "mean cost of hidden cases that keep their deadline",
+        unit: "of all known",
+    };
+    let driven = Driven { naive, model: score.cost_over_known, truth: 1.0 };
+    let used = if is_used { ForecastUsed::Model } else { ForecastUsed::None };
+    let why = (!is_used).then(|| "each way that was taken is measured".to_owned());
+    Forecasting::new(&words, &[driven], 1.0, used, why)
+}
+
 impl InstancesAnswer {
     /// Plans.
     ///
@@ -223,6 +248,9 @@ impl InstancesAnswer {
             let ways: Option<Vec<RentOption>> = can.iter().map(|ways| of(ways)).collect();
             ways.filter(|ways| !ways.is_empty()).map(|ways| RentSum::new(&ways, &bounds))
         };
+        let test = heldout::test(&table, &choices, offers, terms);
+        let forecasting = forecasting(test.as_ref(), rest_on_forecasts(&told));
+        let forecast = forecasting.sentence();
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -236,43 +264,20 @@ impl InstancesAnswer {
             least_an_hour: each(&|ways| least_an_hour(ways, offers)),
             fastest: each(&|ways| best(ways, RentGoal::Time)),
             scaling: heldout::scaling_scores(&choices, &hidden),
-            notes: Vec::new(),
-            test: heldout::test(&table, &choices, offers, terms),
+            notes: forecast
+                .into_iter()
+                .chain(offers.notes_in_words())
+                .chain(notes(&table, request, test.is_some()))
+                .collect(),
+            test,
             across: across::test(&table, offers, terms),
             action: String::new(),
             recommendation: None,
-            forecasting: Forecasting::none("too little was measured to hide some of it"),
+            forecasting,
         };
-        answer.forecasting = answer.forecasting();
-        let forecast = answer.forecasting.sentence();
-        answer.notes = forecast
-            .into_iter()
-            .chain(offers.notes_in_words())
-            .chain(notes(&table, request, answer.test.is_some()))
-            .collect();
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)
-    }
-
-    /// What forecasts of throughput are worth where numbers of GPUs are hidden.
-    fn forecasting(&self) -> Forecasting {
-        let tested = self.test.iter().flat_map(|test| &test.rules).find(|score| score.rule == RentRule::WithMargin);
-        // Both on the cases that both keep.
-        let Some((naive, score)) = tested.and_then(|score| Some((score.measured_only_there?, score))) else {
-            return self.forecasting.clone();
-        };
-        let words = ForecastWords {
-            forecast: "throughput of numbers of GPUs that were not measured",
-            naive: "what is measured alone",
-            model: "forecasts with a margin",
-            metric: "mean cost of hidden cases that keep their deadline",
-            unit: "of all known",
-        };
-        let driven = Driven { naive, model: score.cost_over_known, truth: 1.0 };
-        let used = if self.rests_on_forecasts() { ForecastUsed::Model } else { ForecastUsed::None };
-        let why = (used == ForecastUsed::None).then(|| "each way that was taken is measured".to_owned());
-        Forecasting::new(&words, &[driven], 1.0, used, why)
     }
 
     /// Share of the cost on what costs least an hour that is saved.
@@ -281,17 +286,12 @@ impl InstancesAnswer {
         (naive.cost > 0.0).then(|| 1.0 - plan.cost / naive.cost)
     }
 
-    /// Whether a way that was taken rests on a forecast of its throughput.
-    fn rests_on_forecasts(&self) -> bool {
-        self.jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.option.basis.is_forecast())
-    }
-
     fn recommend(&self) -> Option<Recommendation> {
         let (plan, naive) = (self.plan?, self.least_an_hour?);
         if self.saved()? < WORTH {
             return None;
         }
-        let forecasts = self.rests_on_forecasts();
+        let forecasts = rest_on_forecasts(&self.jobs);
         let longer = plan.mean_time_s - naive.mean_time_s;
         let harmed = (longer > 1.0).then(|| Harm {
             who: "The jobs".to_owned(),

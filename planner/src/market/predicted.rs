@@ -1,6 +1,8 @@
-//! How long jobs are predicted to run when they are submitted: by a model or a file, else by runs alike that had ended; and what that is worth to a plan.
+//! How long jobs are predicted to run when they are submitted: by a model or a file, else by runs
+//! alike that had ended; and what that is worth to a plan.
 //!
-//! O(jobs log jobs). Worked example: of two jobs that ran 30 and 50 s and were predicted to run 60 s each, one is within a factor of 2: a share of 0.5.
+//! O(jobs log jobs). Worked example: of two jobs that ran 30 and 50 s and were predicted to run 60 s
+//! each, one is within a factor of 2: a share of 0.5.
 
 use rayon::prelude::*;
 use tracecast_analytics::facts::JobFacts;
@@ -9,14 +11,15 @@ use tracecast_analytics::report::format;
 use super::demand::UnwaitedJob;
 use crate::error::{Error, Result};
 use crate::plan::forecast::runs::RunForecast;
-use crate::plan::forecast::{Driven, ForecastUsed, Forecasting};
+use crate::plan::forecast::{Driven, ForecastUsed};
 use crate::plan::interval::average;
-use crate::replay::input::{Matched, last_two_of};
+use crate::replay::input::{Column, Matched, last_two_of};
 
 /// Predicted run of each row of the trace by what predicts it, seconds; 0 in rows of no job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PredictedRows {
-    forecast: RunForecast,
+    /// Forecast that they are of.
+    pub(crate) forecast: RunForecast,
     naive: Vec<f64>,
     /// Predictions of the model, of the naive rule where it has none; `None` without a model.
     model: Option<Vec<f64>>,
@@ -50,19 +53,14 @@ impl PredictedRows {
             rows
         };
         let truth = with(&mut jobs.iter().map(|job| Some(job.run_ms as f64 / 1e3)), naive.clone());
-        let matched = match forecast.column() {
-            None => None,
-            Some(column) => {
-                let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
-                forecast.or_naive(column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>()))?
-            }
-        };
+        let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
+        let of = |column: &Column| column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>());
+        let (forecast, matched) = forecast.clone().matched(of)?;
         let Some((values, matched)) = matched else {
-            let forecast = forecast.clone().unmatched();
             return Ok(Self { forecast, naive, model: None, truth, matched: Matched::default() });
         };
         let model = Some(with(&mut values.into_iter(), naive.clone()));
-        Ok(Self { forecast: forecast.clone(), naive, model, truth, matched })
+        Ok(Self { forecast, naive, model, truth, matched })
     }
 
     /// Predictions by what is used.
@@ -88,16 +86,15 @@ impl PredictedRows {
         )
     }
 
-    /// Chooses what to use by the time that the plan is chosen on, and tells what that is worth on later time; `outcome` is that of the plan by these
-    /// predicted runs. Outcomes told are divided by `per`.
+    /// Chooses what to use by the time that the plan is chosen on, and gives the outcomes on later time;
+    /// `outcome` is that of the plan by these predicted runs.
     ///
     /// # Errors
     /// Errors of `outcome`.
     pub(crate) fn choose(
         &self,
-        (metric, unit, per): (&str, &str, f64),
         outcome: &(dyn Fn(&[f64]) -> Result<DrivenOutcome> + Sync),
-    ) -> Result<(ForecastUsed, Forecasting)> {
+    ) -> Result<(ForecastUsed, Vec<Driven>)> {
         let drivers: Vec<&[f64]> =
             [&self.naive, &self.truth].into_iter().chain(&self.model).map(Vec::as_slice).collect();
         let outcomes = drivers.into_par_iter().map(outcome).collect::<Result<Vec<_>>>()?;
@@ -106,14 +103,7 @@ impl PredictedRows {
         };
         let model = model.first();
         let used = self.forecast.used(model.is_some_and(|model| model.earlier < naive.earlier));
-        let block = |(at, (naive, truth)): (usize, (&f64, &f64))| Driven {
-            naive: *naive,
-            model: model.and_then(|model| model.later.get(at)).copied(),
-            truth: *truth,
-        };
-        let driven: Vec<Driven> = naive.later.iter().zip(&truth.later).enumerate().map(block).collect();
-        let why = self.forecast.why(used);
-        Ok((used, Forecasting::new(&self.forecast.words(metric, unit), &driven, per, used, why)))
+        Ok((used, Driven::blocks(&naive.later, model.map(|model| model.later.as_slice()), &truth.later)))
     }
 }
 

@@ -45,7 +45,7 @@ const MIDDLE: usize = 6;
 /// Distance of the levels of [`LEVELS`] from the middle in those of 10 and 90 %, of a normal distribution.
 const AWAY: [f32; LEVELS.len()] =
     [-1.8153, -1.2835, -1.0, -0.6567, -0.4092, -0.1977, 0.0, 0.1977, 0.4092, 0.6567, 1.0, 1.2835, 1.8153];
-/// That of 80 %.
+/// Distance of the level of 80 % among these.
 const OF_80: f32 = AWAY[9];
 /// Levels that are moved, as places in [`LEVELS`].
 const MOVED: [usize; 4] = [1, 2, 10, 11];

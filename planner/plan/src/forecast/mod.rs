@@ -1,12 +1,16 @@
-//! What a forecast is worth to a plan: its outcome on held-out time where it is driven by the naive rule, by the trained model, and by the truth.
+//! What a forecast is worth to a plan: its outcome on held-out time where it is driven by the naive
+//! rule, by the trained model, and by the truth.
 //!
 //! ```text
-//! gap closed   (naive − model) / (naive − truth), of sums over the same blocks of time; less is better. Its interval is that of blocks drawn anew
-//!              ([`interval`](crate::interval)); where in a draw the truth is no better than the naive rule, nothing is closed
-//! used         chosen beforehand, on the time that the plan is chosen on: the model where it is better there, else the naive rule
+//! gap closed   (naive − model) / (naive − truth), of sums over the same blocks of time; less is
+//!              better. Its interval is that of blocks drawn anew ([`interval`](crate::interval));
+//!              where in a draw the truth is no better than the naive rule, nothing is closed
+//! used         chosen beforehand, on the time that the plan is chosen on: the model where it is
+//!              better there, else the naive rule
 //! ```
 //!
-//! O(draws × blocks). Worked number: on two days jobs waited 100 and 60 h in all by the naive rule, 70 and 50 h by the model, and 40 and 40 h with runs known. The model closes (160 − 120) / (160 − 80),
+//! O(draws × blocks). Worked number: on two days jobs waited 100 and 60 h in all by the naive rule, 70
+//! and 50 h by the model, and 40 and 40 h with runs known. The model closes (160 − 120) / (160 − 80),
 //! a half of the gap.
 
 pub mod runs;
@@ -39,6 +43,18 @@ pub struct Driven {
     pub model: Option<f64>,
     /// Outcome with the truth known.
     pub truth: f64,
+}
+
+impl Driven {
+    /// Pairs the outcomes of blocks of time, which stand in the same order.
+    pub fn blocks(naive: &[f64], model: Option<&[f64]>, truth: &[f64]) -> Vec<Self> {
+        let block = |(at, (naive, truth)): (usize, (&f64, &f64))| Self {
+            naive: *naive,
+            model: model.and_then(|model| model.get(at)).copied(),
+            truth: *truth,
+        };
+        naive.iter().zip(truth).enumerate().map(block).collect()
+    }
 }
 
 /// What is forecast, and how a plan is measured by it, in words.
@@ -196,13 +212,6 @@ impl Forecasting {
         Self { forecast_worth: None, no_forecast: Some(why.to_owned()) }
     }
 
-    /// Says that the plan as it is advised goes by neither the naive rule nor the model.
-    pub fn leave_unused(&mut self, why: &str) {
-        if let Some(worth) = &mut self.forecast_worth {
-            (worth.used, worth.why) = (ForecastUsed::None, Some(why.to_owned()));
-        }
-    }
-
     /// Describes it in a sentence.
     pub fn sentence(&self) -> Option<String> {
         match (&self.forecast_worth, &self.no_forecast) {
@@ -248,7 +257,7 @@ mod tests {
         assert_eq!(Forecasting::new(&WORDS, &[], 1.0, ForecastUsed::Naive, None).forecast_worth, None);
         let without = worth(&[(10.0, None, 5.0)]);
         assert_eq!((without.gap_closed, without.model, without.naive), (None, None, 2.5));
-        // One day without a gap: half of the draws of two blocks are mixed, and a quarter hold that day alone.
+        // One day without a gap: a quarter of the draws of two blocks hold that day alone.
         let closed = worth(&[(10.0, Some(8.0), 6.0), (10.0, Some(10.0), 10.0)]).gap_closed.unwrap();
         assert!((closed.value - 0.5).abs() < 1e-12 && closed.low == 0.0, "{closed:?}");
         // A model that is worse than the naive rule closes less than nothing.

@@ -1,8 +1,10 @@
 //! Forecasts of run times: the last two runs alike, a trained model beside them, and the recorded runs.
 //!
-//! Which of the first two a plan goes by is **chosen beforehand**: what waits less on the earlier jobs, of those that both predict. Predictions that a user names are used as they are.
+//! Which of the first two a plan goes by is **chosen beforehand**: what waits less on the earlier jobs,
+//! of those that both predict. Predictions that a user names are used as they are.
 //!
-//! O(drivers × replay). Worked number: jobs of a day wait 100 s in all by the last two runs, 70 s by the model and 40 s with runs known: one block of 100, 70 and 40.
+//! O(drivers × replay). Worked number: jobs of a day wait 100 s in all by the last two runs, 70 s by
+//! the model and 40 s with runs known: one block of 100, 70 and 40.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +32,19 @@ pub enum RunForecast {
 }
 
 impl RunForecast {
-    /// Returns the predictions, if there are any.
-    pub fn column(&self) -> Option<&Column> {
-        match self {
-            Self::Naive(_) => None,
-            Self::Trained(column) | Self::Given(column) => Some(column),
+    /// Matches the predictions with jobs; a model that predicts none of them gives way to the naive
+    /// rule.
+    ///
+    /// # Errors
+    /// If predictions that a user named are of other jobs.
+    pub fn matched<T>(self, of: impl FnOnce(&Column) -> tracecast_replay::Result<T>) -> Result<(Self, Option<T>)> {
+        let matched = match &self {
+            Self::Naive(_) => return Ok((self, None)),
+            Self::Trained(column) | Self::Given(column) => of(column),
+        };
+        match (self, matched) {
+            (Self::Trained(_), Err(_)) => Ok((Self::Naive("the model predicts none of the jobs".to_owned()), None)),
+            (forecast, matched) => Ok((forecast, Some(matched?))),
         }
     }
 
@@ -48,34 +58,26 @@ impl RunForecast {
         }
     }
 
-    /// What matched the jobs; of a model that predicts none of them nothing, which is no error.
-    ///
-    /// # Errors
-    /// If predictions that a user named are of other jobs.
-    pub fn or_naive<T>(&self, matched: tracecast_replay::Result<T>) -> Result<Option<T>> {
-        match (self, matched) {
-            (Self::Trained(_), Err(_)) => Ok(None),
-            (_, matched) => Ok(Some(matched?)),
-        }
-    }
-
-    /// Returns the naive rule in place of predictions that match none of the jobs.
-    #[must_use]
-    pub fn unmatched(self) -> Self {
-        match self {
-            Self::Naive(why) => Self::Naive(why),
-            Self::Trained(_) | Self::Given(_) => Self::Naive("the model predicts none of the jobs".to_owned()),
-        }
-    }
-
-    /// Words of a plan whose outcome by these runs is `metric`, in `unit`.
-    pub fn words<'a>(&self, metric: &'a str, unit: &'a str) -> ForecastWords<'a> {
+    /// The worth of these runs to a plan whose outcome is `metric`, in `unit`, told divided by `per`.
+    /// `unused` says why what is planned goes by no runs, if it does not.
+    pub fn worth(
+        &self,
+        (metric, unit, per): (&str, &str, f64),
+        blocks: &[Driven],
+        used: ForecastUsed,
+        unused: Option<&str>,
+    ) -> Forecasting {
         let model = if matches!(self, Self::Given(_)) { "the predictions given" } else { "the trained model" };
-        ForecastWords { forecast: "run times", naive: LAST_TWO, model, metric, unit }
+        let words = ForecastWords { forecast: "run times", naive: LAST_TWO, model, metric, unit };
+        let (used, why) = match unused {
+            Some(why) => (ForecastUsed::None, Some(why.to_owned())),
+            None => (used, self.why(used)),
+        };
+        Forecasting::new(&words, blocks, per, used, why)
     }
 
     /// Why the plan goes by the naive rule; `None` where it does not.
-    pub fn why(&self, used: ForecastUsed) -> Option<String> {
+    fn why(&self, used: ForecastUsed) -> Option<String> {
         match (self, used) {
             (Self::Naive(why), _) => Some(why.clone()),
             (_, ForecastUsed::Naive) => Some("the model was no better on the earlier jobs that it predicts".to_owned()),
@@ -125,12 +127,8 @@ impl RunDrivers {
     /// If the predictions are of other jobs.
     pub fn new(loaded: &mut Loaded, forecast: RunForecast) -> Result<Self> {
         let naive = loaded.workload.predicted_s.clone();
-        let matched = match forecast.column() {
-            None => None,
-            Some(column) => forecast.or_naive(column.of(loaded))?,
-        };
+        let (forecast, matched) = forecast.matched(|column| column.of(loaded))?;
         let Some((values, matched)) = matched else {
-            let forecast = forecast.unmatched();
             return Ok(Self { forecast, naive, model: None, matched: None, first_ms: i64::MAX });
         };
         let predicted = loaded.workload.submit_ms.iter().zip(&values).filter(|(_, value)| value.is_some());
@@ -142,37 +140,30 @@ impl RunDrivers {
         Ok(Self { forecast, naive, model: Some(model), matched: Some(matched), first_ms })
     }
 
-    /// Chooses what to use by the waits of the jobs submitted before `split_ms`, in replays of what was known then under `policy`, and puts it into the
-    /// loaded jobs.
+    /// Chooses what to use by the waits of the jobs submitted before `split_ms`, in replays of what was
+    /// known then under `policy`, and puts it into the loaded jobs.
     ///
     /// # Errors
     /// Errors of [`replayed`].
     pub fn choose(self, loaded: &mut Loaded, policy: &Policy, split_ms: i64) -> Result<ChosenRuns> {
-        let used = match (&self.forecast, &self.model) {
-            (RunForecast::Trained(_), Some(model)) => {
-                let naive = self.waited_before(loaded, &self.naive, policy, split_ms)?;
-                let model = self.waited_before(loaded, model, policy, split_ms)?;
-                self.forecast.used(model < naive)
-            }
-            _ => self.forecast.used(false),
-        };
+        let mut is_better = false;
+        if let (RunForecast::Trained(_), Some(model)) = (&self.forecast, &self.model) {
+            let mut waited = |predicted_s: &Vec<Option<f64>>| {
+                loaded.workload.predicted_s.clone_from(predicted_s);
+                self.waited_before(loaded, policy, split_ms)
+            };
+            let by_model = waited(model)?;
+            is_better = by_model < waited(&self.naive)?;
+        }
+        let used = self.forecast.used(is_better);
         if let (ForecastUsed::Model, Some(model)) = (used, &self.model) {
             loaded.workload.predicted_s.clone_from(model);
         }
         Ok(ChosenRuns { drivers: self, used })
     }
 
-    /// Total wait of the jobs that the model predicts, milliseconds, with these predictions and what
-    /// was known at `split_ms`.
-    fn waited_before(
-        &self,
-        loaded: &Loaded,
-        predicted_s: &[Option<f64>],
-        policy: &Policy,
-        split_ms: i64,
-    ) -> Result<i64> {
-        let mut loaded = loaded.clone();
-        loaded.workload.predicted_s = predicted_s.to_vec();
+    /// Total wait of the jobs that the model predicts, milliseconds, by what was known at `split_ms`.
+    fn waited_before(&self, loaded: &Loaded, policy: &Policy, split_ms: i64) -> Result<i64> {
         let known = loaded.known_at(split_ms);
         let waits = replayed(&known, &loaded.cluster, policy)?;
         let counted = known.submit_ms.iter().zip(waits).filter(|(submit, _)| **submit >= self.first_ms);
@@ -211,8 +202,8 @@ impl ChosenRuns {
         self.drivers.matched.filter(|_| self.used == ForecastUsed::Model)
     }
 
-    /// Compares the waits of the jobs submitted from `from_ms` on, of those that run whatever predicts runs; where what is planned does not go by runs,
-    /// the plan uses neither.
+    /// Compares the waits of the jobs submitted from `from_ms` on, of those that run whatever predicts
+    /// runs. Where what is planned does not go by runs, the plan uses neither.
     ///
     /// # Errors
     /// Errors of `replay`.
@@ -223,12 +214,10 @@ impl ChosenRuns {
         (workload, from_ms): (&Workload, i64),
         replay: &Replay<'_>,
     ) -> Result<Forecasting> {
+        let RunDrivers { forecast, .. } = &self.drivers;
         let (driven, jobs) = self.drivers.driven(workload, from_ms, replay)?;
-        let (used, why) = match goes_by_runs {
-            true => (self.used, self.drivers.forecast.why(self.used)),
-            false => (ForecastUsed::None, Some("it goes by no run times".to_owned())),
-        };
-        Ok(Forecasting::new(&self.drivers.forecast.words(metric, "s"), &driven, jobs as f64, used, why))
+        let unused = (!goes_by_runs).then_some("it goes by no run times");
+        Ok(forecast.worth((metric, "s", jobs as f64), &driven, self.used, unused))
     }
 }
 

@@ -167,6 +167,7 @@ mod tests {
     use crate::market::demand::tests::{OFFERS, trace};
     use crate::market::offers::Offers;
     use crate::plan::Confidence;
+    use crate::plan::forecast::runs::RunForecast;
     use crate::plan::verdict::{is_simpler_next, judge};
 
     const TERMS: BurstTerms = BurstTerms {
@@ -187,11 +188,7 @@ mod tests {
             })
             .collect();
         let terms = BurstTerms { nodes, ..TERMS };
-        let request = BurstRequest {
-            eval_from_ms: None,
-            terms,
-            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
-        };
+        let request = BurstRequest { eval_from_ms: None, terms, runs: RunForecast::Naive(String::new()) };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
         plan(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
@@ -250,7 +247,7 @@ mod tests {
         let request = |nobody_waits: bool| BurstRequest {
             eval_from_ms: None,
             terms: BurstTerms { nobody_waits, ..TERMS },
-            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
+            runs: RunForecast::Naive(String::new()),
         };
         let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let planned = |nobody_waits| plan(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();

@@ -192,6 +192,7 @@ mod tests {
     use crate::defer::heldout::DeferTerms;
     use crate::defer::series::HourSeries;
     use crate::market::demand::tests::trace;
+    use crate::plan::forecast::runs::RunForecast;
     use crate::plan::verdict::judge;
 
     /// Nine days of a job of one GPU and an hour each hour, where six hours of the day emit a quarter of the others.
@@ -218,7 +219,7 @@ mod tests {
             energy: None,
             prices: None,
             class_by: None,
-            runs: crate::plan::forecast::runs::RunForecast::Naive(String::new()),
+            runs: RunForecast::Naive(String::new()),
         };
         plan(&trace(&jobs), &hours, "jobs".to_owned(), &request).unwrap()
     }

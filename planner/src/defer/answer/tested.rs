@@ -32,9 +32,9 @@ const AHEAD_H: [u32; 3] = [1, 6, 24];
 
 /// Emissions or cost of some jobs, at once and deferred, and how long they wait.
 #[derive(Debug, Clone, Copy, Default)]
-struct DeferSum {
+pub(super) struct DeferSum {
     now: i128,
-    amount: i128,
+    pub(super) amount: i128,
     wait_ms: i128,
     jobs: u64,
 }
@@ -67,7 +67,7 @@ fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> WaitSummary {
 }
 
 /// What the jobs that are submitted in each part come to.
-fn sums(rule: &TestedDefer, parts: &[Moments]) -> Vec<DeferSum> {
+pub(super) fn sums(rule: &TestedDefer, parts: &[Moments]) -> Vec<DeferSum> {
     let of = |(from, to): &Moments| {
         DeferSum::new(rule.jobs.iter().filter(|told| (*from..*to).contains(&told.job.submit_ms)))
     };

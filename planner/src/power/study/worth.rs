@@ -7,7 +7,8 @@
 //! cost    node-slots powered and idle, and wakes and shortage in idle node-slots at their price
 //! ```
 //!
-//! Both rules have the setting that the days of choice elect; under a promise both have its guard, and the truth serves all.
+//! Both rules have the setting that the days of choice elect; under a promise both have its guard, and
+//! the truth serves all.
 //!
 //! O(slots). Worked example: of 10 nodes 4 are needed in a slot and 5 are powered: 1 idle node-slot.
 
@@ -46,12 +47,9 @@ impl Survey<'_> {
         let (naive, model) = (sums(&naive), model.as_ref().map(sums));
         // Slots that nobody needs, so that what is compared is time powered for nothing.
         let cost = |sums: &Sums| sums.powered + sums.asleep - sums.need + sums.cost(&tolls);
-        let block = |(at, (naive, truth)): (usize, (&Sums, &Sums))| Driven {
-            naive: cost(naive),
-            model: model.as_ref().and_then(|model| model.get(at)).map(cost),
-            truth: cost(truth),
-        };
-        naive.iter().zip(&truth).enumerate().map(block).collect()
+        let costs = |sums: &[Sums]| sums.iter().map(cost).collect::<Vec<f64>>();
+        let model = model.map(|model| costs(&model));
+        Driven::blocks(&costs(&naive), model.as_deref(), &costs(&truth))
     }
 }
 

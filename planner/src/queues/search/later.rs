@@ -49,9 +49,6 @@ impl<'a> Later<'a> {
     ///
     /// # Errors
     /// If they are too few, or a policy does not go with the jobs.
-    ///
-    /// # Errors
-    /// If they are too few, or a policy does not go with the jobs.
     pub(super) fn new(
         workload: &'a Workload,
         (ground, objective): (Ground<'a>, &'a Objective),

@@ -113,23 +113,19 @@ pub(super) fn forecasting(tested: &ServingTest, split: &ServingSplit, unit: &str
         );
     };
     let model = of(ServingPolicy::Forecast);
-    // The schedule has no parts: each has the share of its cost that it has of the replica hours.
+    // The schedule is scored as one: each part has the share of its cost that it has of its replicas.
     let blocks = naive.blocks.len();
     let mut truths = vec![0.0; blocks];
-    let whole: f64 = truth.wanted.iter().map(|(_, replicas)| f64::from(*replicas)).sum();
+    let all: f64 = truth.wanted.iter().map(|(_, replicas)| f64::from(*replicas)).sum();
     let long_us = (split.end_us - split.split_us).max(1) as f64;
     for (at_us, replicas) in &truth.wanted {
         let part = ((at_us - split.split_us) as f64 / long_us * blocks as f64) as usize;
         if let Some(sum) = truths.get_mut(part.min(blocks.saturating_sub(1))) {
-            *sum += truth.later.cost * f64::from(*replicas) / whole.max(1.0);
+            *sum += truth.later.cost * f64::from(*replicas) / all.max(1.0);
         }
     }
-    let block = |(at, (naive, truth)): (usize, (&ServingScore, &f64))| Driven {
-        naive: naive.cost,
-        model: model.and_then(|model| model.blocks.get(at)).map(|score| score.cost),
-        truth: *truth,
-    };
-    let driven: Vec<Driven> = naive.blocks.iter().zip(&truths).enumerate().map(block).collect();
+    let costs = |policy: &TestedPolicy| policy.blocks.iter().map(|score| score.cost).collect::<Vec<f64>>();
+    let driven = Driven::blocks(&costs(naive), model.map(costs).as_deref(), &truths);
     let hedged = of(ServingPolicy::Spot).and_then(|policy| policy.setting).map(|(rule, _)| rule);
     let rests_on_forecast = matches!(hedged, Some(ServingRule::Forecast { .. }));
     let used = match tested.best {

@@ -39,7 +39,8 @@ pub(super) struct Trial {
     pub(super) past: Vec<PastRun>,
 }
 
-/// A played trace, and what the trees said of the rows that each fit serves; an error if too few jobs had ended.
+/// A played trace, and what the trees said of the rows that each fit serves; an error if too few jobs
+/// had ended.
 struct Played {
     rows: Rows,
     store: Store,
@@ -96,8 +97,8 @@ pub(super) fn trial_within(
     Ok(Trial { rows, store, to_ms, aside, chosen, past })
 }
 
-/// Predicts the jobs submitted from `from_ms` on, each as it was submitted, by trees fitted whenever the record had doubled; those before enough had ended are
-/// not predicted. Nothing else is trained.
+/// Predicts the jobs submitted from `from_ms` on, each as it was submitted, by trees fitted whenever the
+/// record had doubled; those before enough had ended are not predicted. Nothing else is trained.
 ///
 /// # Errors
 /// If too few jobs had ended, or a learner fails.
@@ -115,8 +116,8 @@ pub fn predict_past(
     Ok(past_runs(&played.statements?))
 }
 
-/// Fits that predict the rows of `serves`: the first when enough jobs had ended, the next whenever there are twice as many rows. So neither how
-/// many jobs come later nor when changes a fit.
+/// Fits that predict the rows of `serves`: the first when enough jobs had ended, the next whenever
+/// there are twice as many rows. So neither how many jobs come later nor when changes a fit.
 fn past_moments(rows: &[Row], serves: Range<usize>) -> Vec<Refit> {
     let mut ends: Vec<i64> = rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
     ends.sort_unstable();
@@ -134,8 +135,9 @@ fn past_moments(rows: &[Row], serves: Range<usize>) -> Vec<Refit> {
     moments
 }
 
-/// Runs as they were predicted at submission: the level that usually orders jobs best, by the trees' own quantiles, as there is nothing before the first of
-/// these jobs to calibrate on. Nothing is chosen by what came later.
+/// Runs as they were predicted at submission: the level that usually orders jobs best, by the trees'
+/// own quantiles, as there is nothing before the first of these jobs to calibrate on. Nothing is chosen
+/// by what came later.
 fn past_runs(statements: &[Option<Said>]) -> Vec<PastRun> {
     let run = |(at, statement): (usize, &Option<Said>)| {
         Some(PastRun { at, predicted_s: f64::from((*statement)?.spread.usual()).exp() })
@@ -143,7 +145,8 @@ fn past_runs(statements: &[Option<Said>]) -> Vec<PastRun> {
     statements.iter().enumerate().filter_map(run).collect()
 }
 
-/// Plays a trace while the trees, fitted at some moments, predict the rows that each serves; features are held from the first row that a last fit at `to_ms` learns from.
+/// Plays a trace while the trees, fitted at some moments, predict the rows that each serves; features
+/// are held from the first row that a last fit at `to_ms` learns from.
 fn played(
     (held_rows, learned_rows): (usize, usize),
     (timeline, facts): (&Timeline, &Rows),
