@@ -145,10 +145,10 @@ fn all_leaves_out_what_cannot_be_replayed() {
     let found = json(&simulated(&[&asked[..], &["all", "--format", "json"]].concat()));
     let policies: Vec<&str> =
         found["policies"].as_array().unwrap().iter().map(|of| of["policy"].as_str().unwrap()).collect();
-    assert_eq!(policies, ["exclusive", "gandiva", "antman", "salus_fair", "salus_attained", "oracle"]);
+    assert_eq!(policies, ["exclusive", "first_fit", "gandiva", "antman", "salus_fair", "salus_attained", "oracle"]);
     let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
     for (out, why) in [
-        ("horus-published, horus (", "sm_util_pct"),
+        ("least-loaded, horus-published, horus (", "sm_util_pct"),
         ("forecast, forecast-trial (", "too few jobs"),
         ("lucid, mean-forecast (", "families"),
     ] {
@@ -202,7 +202,7 @@ fn the_figures_are_those_of_the_plan() {
         assert_eq!((&found["gpus"], &found["eval_from"]), (&plan["plans"][0]["gpus"], &plan["trial"]["eval_from"]));
         assert_eq!(found["scored_jobs"], plan["plans"][0]["later_jobs"]);
         let policies = found["policies"].as_array().unwrap();
-        assert_eq!(policies.len(), 14);
+        assert_eq!(policies.len(), 16);
         for own in policies {
             // The plan chooses one threshold, for its own rule.
             let plan = if own["policy"] == "forecast_trial" { &watched } else { &plan };

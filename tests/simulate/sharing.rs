@@ -6,6 +6,7 @@ use tracecast_analytics::storage;
 use tracecast_planner::one_gpu::OneGpuJobs;
 use tracecast_planner::sharing::SharingRequest;
 use tracecast_planner::sharing::evidence::PairEvidence;
+use tracecast_planner::sharing::job_type::JobUse;
 use tracecast_planner::sharing::policy::SharingPolicy;
 use tracecast_planner::sharing::study::study;
 use tracecast_predictors::interference::read;
@@ -89,7 +90,7 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
         gpu_types: Vec::new(),
         types: None,
     };
-    let found = study(&jobs, &evidence, &told[1], &request, &()).unwrap();
+    let found = study((&jobs, &JobUse::default()), &evidence, &told[1], &request, &()).unwrap();
     let of = |policy: SharingPolicy| found.tried.iter().find(|tried| tried.policy == policy).unwrap();
     for tried in &found.tried {
         println!("{:?} {:?}: {:?}, GPUs {:?}", tried.policy, tried.how, tried.later, tried.gpus_instead);

@@ -85,7 +85,7 @@ pub(crate) struct PlanSharing {
     /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
     ///
     /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
-    /// name says, else its type is drawn.
+    /// name says, else of that nearest to what it used by telemetry, else its type is drawn.
     #[arg(long, value_name = "CSV", requires = "sources", help_heading = "Jobs and GPUs")]
     pub(crate) types: Option<PathBuf>,
     /// GPU types to plan for, separated by commas [default: all that were measured]

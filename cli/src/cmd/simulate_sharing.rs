@@ -54,6 +54,7 @@ const OF_OTHERS: [&str; 22] = [
 pub(crate) struct SharingArguments {
     /// Let two jobs share a GPU, in these ways on the same jobs, separated by commas, such as gandiva,lucid,antman; all for all
     ///
+    ///   first-fit       the first GPU with room; least-loaded: the one that is read to be used least
     ///   gandiva         packs, and rolls back after 5 min if both make no more than one alone
     ///   lucid           packs by scores of forecast speeds
     ///   horus           the least cost by utilisation and memory, corrected
@@ -79,7 +80,8 @@ pub(crate) struct SharingArguments {
     pub(crate) profiles: Vec<PathBuf>,
     /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
     ///
-    /// The first line that matches counts. A job that no line matches is of the type that its name says, else its type is drawn from --seed.
+    /// The first line that matches counts. A job that no line matches is of the type that its name says, else of that nearest to what it used by
+    /// telemetry (policies are told that nearest to what was predicted when it was submitted), else its type is drawn from --seed.
     #[arg(long, hide_short_help = true, value_name = "CSV", requires = "share")]
     pub(crate) types: Option<PathBuf>,
     /// GPU type of --pairs that all GPUs of the replay are of [default: the only one that was measured]

@@ -24,6 +24,7 @@ use tracecast_predictors::interference::table::SharingTable;
 use super::class::classes;
 use super::engine::{PairSpeeds, SharingRule};
 use super::evidence::{PairEvidence, gpu_named};
+use super::job_type::{JobUse, TypesByUse};
 use super::policy::SharingPolicy;
 use super::pool::ClassPools;
 use super::setting::{SharingCandidate, SharingRequest};
@@ -103,6 +104,8 @@ pub struct SharingPlan {
     pub later_jobs: usize,
     /// Jobs whose type was drawn.
     pub drawn_types: usize,
+    /// Jobs whose type is that nearest to what they used, as telemetry says; null where there are none.
+    pub types_by_use: Option<TypesByUse>,
     /// Share of the GPU time that is of jobs whose name is a job type of the table; below 0.5 no plan is followed.
     pub named_gpu_time: f64,
     /// The candidates on the earlier jobs, with speeds as they are forecast.
@@ -189,6 +192,7 @@ pub fn plan(
         all.name_types(&told);
         types = told.lines();
     }
+    let of_use = JobUse::new(trace, &all, request.seed)?;
     let wanted: Vec<usize> = if request.gpu_types.is_empty() {
         (0..table.gpu_types().len()).collect()
     } else {
@@ -200,7 +204,7 @@ pub fn plan(
         let evidence = PairEvidence::new(table, gpu)?;
         let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
         let forecasts = told.first().ok_or_else(|| Error::defect("no forecast was made".to_owned()))?;
-        let study = study(&all, &evidence, forecasts, request, watch)?;
+        let study = study((&all, &of_use), &evidence, forecasts, request, watch)?;
         let judged = judge(&study, HowSet::OneClass);
         result.push((evidence, study, judged));
     }
@@ -231,6 +235,7 @@ pub fn plan(
     let mut notes = table.notes.clone();
     let drawn = plans.first().map_or(0, |plan| plan.drawn_types);
     notes.extend(all.notes(drawn, "measured", request.seed));
+    notes.extend(plans.first().and_then(|plan| plan.types_by_use).map(|by_use| by_use.note()));
     notes.push("Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned());
     notes.extend(plans.iter().filter(|plan| plan.is_followed()).filter_map(SharingPlan::left_whole));
     let zone = Zone::named(&trace.zone)?;
@@ -359,7 +364,7 @@ fn judge(result: &SharingStudy, how: HowSet) -> (Verdict, String) {
     let free = one.and_then(|one| tried(&result.tried, one.policy, HowSet::Free));
     if result.named_gpu_time < LEAST_NAMED {
         let why = format!(
-            "the types of {} are drawn, as their names are no job types of the table; name the job types first (--types)",
+            "the names of {} are no job types of the table; name the job types first (--types)",
             mostly_drawn(result.named_gpu_time, "its jobs")
         );
         return (Verdict::Untested, why);
@@ -465,6 +470,7 @@ fn of_gpu_type(
         earlier_jobs: result.jobs.0,
         later_jobs: result.jobs.1,
         drawn_types: result.drawn,
+        types_by_use: result.by_use,
         named_gpu_time: result.named_gpu_time,
         candidates: result.candidates,
         limits: result.limits,
@@ -525,12 +531,11 @@ impl SharingPlan {
         if self.is_followed() && self.why_not_on_own_gpus.is_empty() { &self.classes } else { &[] }
     }
 
-    /// A sentence on the jobs that take whole GPUs once the plan is carried out, as their types
-    /// were drawn and no scheduler can know them; none if none was drawn.
+    /// A sentence on the jobs that take whole GPUs once the plan is carried out, as no name tells a scheduler their types; none if names tell all.
     pub fn left_whole(&self) -> Option<String> {
-        (self.drawn_types > 0).then(|| {
+        (self.named_gpu_time < 1.0 && (self.drawn_types > 0 || self.types_by_use.is_some())).then(|| {
             format!(
-                "No scheduler knows the types of {} of the {} plan, by GPU time, as these were drawn and no name tells them: such jobs take whole GPUs where the plan is carried out, and less is shared than was replayed. Tell the types of these names with --types.",
+                "No scheduler knows the types of {} of the {} plan, by GPU time, as no name tells them: such jobs take whole GPUs where the plan is carried out, and less is shared than was replayed. Tell the types of these names with --types.",
                 format::percent(1.0 - self.named_gpu_time),
                 self.gpu_type
             )

@@ -32,8 +32,9 @@ pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
 
 /// The rule under which types share within their class alone.
 pub(super) fn rule_of_classes(rule: &SharingRule, classes: &[Vec<usize>], kinds: usize) -> SharingRule {
-    let mut narrow = SharingRule::exclusive(kinds);
-    (narrow.trial, narrow.pace, narrow.asks_memory) = (rule.trial, rule.pace, rule.asks_memory);
+    // A class is a label, which a job has from its submission on.
+    let mut narrow = rule.empty(kinds);
+    narrow.reads_running = false;
     for class in classes {
         for a in class {
             for b in class {

@@ -6,6 +6,7 @@
 //! * [`policy`]: the rule of the plan, and the published ones beside it.
 //! * [`couples`]: the measured couples that keep an SLO, without a trace.
 //! * [`class`]: job types in classes in which every two may share.
+//! * [`job_type`]: job types as they are and as a policy is told them, by what jobs use.
 //! * [`pool`]: GPUs divided among classes, as they can be set.
 //! * [`setting`]: the jobs in two parts, the GPUs, and the threshold of the rule. [`figures`]: how jobs fared.
 //! * [`study`]: the rule chosen on earlier jobs, and every policy on later ones.
@@ -21,6 +22,7 @@ pub mod emit;
 pub mod engine;
 pub mod evidence;
 pub mod figures;
+pub mod job_type;
 pub mod policy;
 pub mod pool;
 pub mod setting;

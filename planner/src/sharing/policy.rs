@@ -5,6 +5,8 @@
 //! | name | shares if | prefers |
 //! |---|---|---|
 //! | `exclusive` | never | |
+//! | `first_fit` | always | the GPU of the lowest number |
+//! | `least_loaded` | always | the running job that uses least, as its GPU is read |
 //! | `gandiva` | always; after 5 min the new job is taken out if both together make no more than one alone | the GPU of the lowest number |
 //! | `lucid` | the scores of both sum to at most 2, and they probably fit; a score is 0, 1 or 2 for a mean forecast speed beside others of at least 0.95, at least 0.85, and less | the lowest sum |
 //! | `horus_published`, `horus` | always; the cost is 1.3 × memory + g / 100 + 1 | the lowest cost |
@@ -54,6 +56,10 @@ const LUCID_SUM: i32 = 2;
 pub enum SharingPolicy {
     /// Nobody shares.
     Exclusive,
+    /// The first GPU that has room.
+    FirstFit,
+    /// The GPU that is read to be used least.
+    LeastLoaded,
     /// Packing with roll-back.
     Gandiva,
     /// Indolent packing.
@@ -80,8 +86,10 @@ pub enum SharingPolicy {
 
 impl SharingPolicy {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Exclusive,
+        Self::FirstFit,
+        Self::LeastLoaded,
         Self::Gandiva,
         Self::Lucid,
         Self::HorusPublished,
@@ -110,6 +118,8 @@ impl SharingPolicy {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
+            Self::FirstFit => "first-fit",
+            Self::LeastLoaded => "least-loaded",
             Self::Gandiva => "gandiva",
             Self::Lucid => "lucid",
             Self::HorusPublished => "horus-published",
@@ -151,6 +161,11 @@ impl SharingPolicy {
         self.is_thresholded() || matches!(self, Self::Lucid | Self::MeanForecast)
     }
 
+    /// Whether it goes by what is told of the types of new jobs.
+    pub(super) fn goes_by_types(self) -> bool {
+        self.needs_forecasts() || matches!(self, Self::HorusPublished | Self::Horus | Self::Antman)
+    }
+
     /// Whether it has a threshold that is chosen on earlier jobs.
     pub fn is_thresholded(self) -> bool {
         matches!(self, Self::Forecast | Self::ForecastTrial)
@@ -160,6 +175,8 @@ impl SharingPolicy {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Exclusive => "nobody shares",
+            Self::FirstFit => "first fit",
+            Self::LeastLoaded => "least loaded",
             Self::Gandiva => "Gandiva: pack, and roll back",
             Self::Lucid => "Lucid: indolent packing",
             Self::HorusPublished => "Horus, as published",
@@ -188,6 +205,14 @@ impl SharingPolicy {
         };
         match self {
             Self::Exclusive => {}
+            Self::FirstFit => evidence.couples().for_each(|(a, b)| both(&mut rule, a, b, 0)),
+            Self::LeastLoaded => {
+                let used = known(Quantity::SmUtilPct)?;
+                for (a, b) in evidence.couples() {
+                    rule.allow(a, b, preference(-*used.get(b)?));
+                    rule.allow(b, a, preference(-*used.get(a)?));
+                }
+            }
             Self::Gandiva => {
                 evidence.couples().for_each(|(a, b)| both(&mut rule, a, b, 0));
                 rule.trial = Some(GANDIVA);
@@ -347,7 +372,7 @@ mod tests {
             |names: &[&str]| SharingPolicy::of_names(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
         assert_eq!(of(&SharingPolicy::NAMES).unwrap(), SharingPolicy::ALL);
         assert_eq!(of(&["lucid", "all"]).unwrap()[..2], [SharingPolicy::Lucid, SharingPolicy::Exclusive]);
-        assert_eq!((of(&["all", "horus"]).unwrap().len(), of(&[]).unwrap().len()), (12, 0));
+        assert_eq!((of(&["all", "horus"]).unwrap().len(), of(&[]).unwrap().len()), (14, 0));
         let told = of(&["lucid", "gandvia"]).unwrap_err().to_string();
         assert!(told.contains("`gandvia` is no way to share GPUs") && told.contains("gandiva, lucid"), "{told}");
         // Those that need forecasts are those that have no say without.
@@ -371,6 +396,6 @@ mod tests {
             assert_eq!(a == b, policy != SharingPolicy::Oracle, "{policy:?}");
         }
         // Those that need forecasts have no say here.
-        assert_eq!(told, 8);
+        assert_eq!(told, 10);
     }
 }

@@ -73,6 +73,13 @@ impl ClassPools {
         Self { part, load: of_part, need }
     }
 
+    /// The same parts of other kinds, each told as one of these. Parts of which none occurs keep their GPUs.
+    pub(super) fn of_kinds(&self, kinds: impl Iterator<Item = u16>) -> Self {
+        let of_none = self.need.len().saturating_sub(1);
+        let part = kinds.map(|kind| self.part.get(usize::from(kind)).copied().unwrap_or(of_none));
+        Self { part: part.chain(self.part.iter().copied()).collect(), ..self.clone() }
+    }
+
     /// The class that saves most: its load less the GPUs that it needs. The first of several, and of classes without load.
     pub fn saves_most(&self) -> Option<usize> {
         // The last part is of no class.

@@ -19,6 +19,7 @@ use super::class::{classes, rule_of_classes};
 use super::engine::{self, SharingRule};
 use super::evidence::{Forecasts, PairEvidence};
 use super::figures::{SharingFigures, couples, figures, p95_wait_s};
+use super::job_type::{JobTypes, JobUse, Knowledge};
 use super::policy::SharingPolicy;
 use super::pool::{ClassPools, offered};
 use crate::error::{Error, Result};
@@ -89,10 +90,8 @@ impl SharingCandidate {
 
 /// The jobs of a study, and the GPUs on which they are replayed.
 pub(super) struct Setting {
-    /// Jobs with the kinds of the evidence.
-    pub(super) jobs: TypedJobs,
-    /// Whether the name of each is a kind.
-    pub(super) is_named: Vec<bool>,
+    /// Jobs with the kinds of the evidence, as they are and as they are told.
+    pub(super) types: JobTypes,
     /// Earlier and later ones.
     pub(super) parts: Parts,
     /// GPUs.
@@ -129,9 +128,15 @@ impl Setting {
     ///
     /// # Errors
     /// If too few jobs lie before or after the split, or more GPUs than can be tried are needed.
-    pub(super) fn new(all: &OneGpuJobs, evidence: &PairEvidence, request: &SharingRequest) -> Result<Self> {
-        let (jobs, is_named) = all.with_kinds(&evidence.kinds, evidence.kinds.len(), request.seed);
-        let parts = parts(all, &jobs, request.eval_from_ms)?;
+    pub(super) fn new(
+        all: &OneGpuJobs,
+        of_use: &JobUse,
+        evidence: &PairEvidence,
+        request: &SharingRequest,
+    ) -> Result<Self> {
+        let types = JobTypes::new(all, of_use, evidence, request.seed);
+        // Whatever is chosen on earlier jobs goes by what was told of them.
+        let parts = parts(all, &types.jobs_by(Knowledge::Predicted), request.eval_from_ms)?;
         let gpus = match request.gpus {
             Some(gpus) => gpus,
             None => {
@@ -143,7 +148,7 @@ impl Setting {
                 fewest_of_any(&enough)?
             }
         };
-        Ok(Self { jobs, is_named, parts, gpus })
+        Ok(Self { types, parts, gpus })
     }
 
     /// All jobs on so many GPUs, scored from a moment on (milliseconds since the Unix epoch) or all, where nothing is chosen on earlier ones.
@@ -152,14 +157,15 @@ impl Setting {
     /// If no job is left to score.
     pub(super) fn unsplit(
         all: &OneGpuJobs,
+        of_use: &JobUse,
         evidence: &PairEvidence,
         gpus: u32,
-        from_ms: Option<i64>,
-        seed: u64,
+        request: &SharingRequest,
     ) -> Result<Self> {
-        let (jobs, is_named) = all.with_kinds(&evidence.kinds, evidence.kinds.len(), seed);
-        let split_ms = from_ms.map_or_else(|| began(&jobs), |from| from - all.origin_ms);
-        let later = ended_from(all, &jobs, split_ms);
+        let types = JobTypes::new(all, of_use, evidence, request.seed);
+        let from_ms = request.eval_from_ms;
+        let split_ms = from_ms.map_or_else(|| began(&types.jobs), |from| from - all.origin_ms);
+        let later = ended_from(all, &types.jobs, split_ms);
         if later.is_empty() {
             return Err(Error::no_jobs(match from_ms {
                 Some(_) => "no job of one GPU that was submitted from --eval-from on has ended; choose an earlier time"
@@ -168,7 +174,7 @@ impl Setting {
             }));
         }
         let parts = Parts { split_ms, known: TypedJobs::default(), earlier: Vec::new(), later };
-        Ok(Self { jobs, is_named, parts, gpus })
+        Ok(Self { types, parts, gpus })
     }
 
     /// A rule as it can be set: in one class, and in classes with GPUs of their own, by the load of the earlier jobs and speeds as they are forecast.

@@ -30,15 +30,16 @@ use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
 use tracecast_predictors::interference::table::SharingTable;
 
-use super::engine::{self, SharingRule, SharingTimes};
+use super::engine::{SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence, gpu_named};
 use super::figures::{Counted, SharingFigures, changes, couples, losses};
+use super::job_type::{JobUse, JobsAsKnown, Knowledge, TypeFrom, TypesByUse};
 use super::policy::SharingPolicy;
 use super::setting::{Setting, SharingCandidate, SharingRequest};
 use super::study::HowSet;
 use crate::error::{Error, Result};
 use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
-use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day, named_share};
+use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
@@ -72,6 +73,8 @@ pub struct SharedReplayOutcome {
     pub policy: SharingPolicy,
     /// How it is set.
     pub how: HowSet,
+    /// What it is told of the types of jobs that no name tells.
+    pub knowledge: Knowledge,
     /// Couples of job types that may share.
     pub couples: usize,
     /// Couples among those that were measured to fit, to make more than one alone, and to stay
@@ -107,6 +110,24 @@ pub struct SharedReplayOutcome {
     pub by_user: Vec<SharedGroup>,
     /// The jobs by job type, in the same order.
     pub by_job_type: Vec<SharedGroup>,
+}
+
+impl SharedReplayOutcome {
+    /// Whether it is a way that was asked for, and not one to compare predictions with.
+    fn is_asked(&self) -> bool {
+        self.knowledge == Knowledge::Predicted || self.policy == SharingPolicy::Oracle
+    }
+
+    /// Name of the way in words.
+    fn name(&self) -> String {
+        let name = self.how.name_of(self.policy);
+        match self.knowledge {
+            Knowledge::Predicted => name,
+            Knowledge::Mean => format!("{name}, told the mean"),
+            Knowledge::Truth if self.policy == SharingPolicy::Oracle => name,
+            Knowledge::Truth => format!("{name}, told the truth"),
+        }
+    }
 }
 
 /// A threshold that was chosen on the earlier jobs.
@@ -152,6 +173,8 @@ pub struct SharedReplayAnswer {
     pub eval_from: Option<String>,
     /// Jobs whose type was drawn.
     pub drawn_types: usize,
+    /// Jobs whose type is that nearest to what they used, as telemetry says; null where there are none.
+    pub types_by_use: Option<TypesByUse>,
     /// Share of the GPU time that is of jobs whose name is a job type of the table.
     pub named_gpu_time: f64,
     /// Limits that sharing must keep.
@@ -179,6 +202,7 @@ pub fn json_schema() -> serde_json::Value {
 struct Named {
     policy: SharingPolicy,
     how: HowSet,
+    knowledge: Knowledge,
     rule: SharingRule,
     limits: SharingLimits,
 }
@@ -221,7 +245,13 @@ impl SharedReplayRequest {
     }
 
     /// What can be replayed of what is asked for.
-    fn able(&self, all: &OneGpuJobs, table: &SharingTable, evidence: &PairEvidence, watch: &dyn Watch) -> Result<Able> {
+    fn able(
+        &self,
+        (all, of_use): (&OneGpuJobs, &JobUse),
+        table: &SharingTable,
+        evidence: &PairEvidence,
+        watch: &dyn Watch,
+    ) -> Result<Able> {
         let mut request = self.clone();
         let mut left = Vec::new();
         let unknown = Forecasts::unknown(evidence.kinds.len());
@@ -233,11 +263,11 @@ impl SharedReplayRequest {
         };
         let why = format!("sm_util_pct of every job type on {} is not known; --profiles tells it", evidence.gpu_type);
         left.extend(request.without(lacks, &why));
-        let setting = match request.setting(all, evidence) {
+        let setting = match request.setting(all, of_use, evidence) {
             Err(error @ Error::Replay(tracecast_replay::Error::NoJobs(_))) if self.as_planned.gpus.is_some() => {
                 let why = "too few jobs lie before or after the split to choose their threshold on";
                 left.push(request.without(SharingPolicy::is_thresholded, why).ok_or(error)?);
-                request.setting(all, evidence)
+                request.setting(all, of_use, evidence)
             }
             found => found,
         };
@@ -246,7 +276,7 @@ impl SharedReplayRequest {
             Err(error @ (Error::NothingToEvaluate(_) | Error::Predictor(_))) => {
                 left.push(request.without(SharingPolicy::needs_forecasts, &error.to_string()).ok_or(error)?);
                 // No threshold is chosen on earlier jobs any more.
-                setting = request.setting(all, evidence)?;
+                setting = request.setting(all, of_use, evidence)?;
                 unknown
             }
             found => found?,
@@ -271,14 +301,12 @@ impl SharedReplayRequest {
     }
 
     /// The jobs that are replayed and scored, and the GPUs.
-    fn setting(&self, all: &OneGpuJobs, evidence: &PairEvidence) -> Result<Setting> {
+    fn setting(&self, all: &OneGpuJobs, of_use: &JobUse, evidence: &PairEvidence) -> Result<Setting> {
         let planned = &self.as_planned;
         let chosen = self.chosen();
         match planned.gpus {
-            Some(gpus) if chosen.is_empty() => {
-                Setting::unsplit(all, evidence, gpus, planned.eval_from_ms, planned.seed)
-            }
-            _ => Setting::new(all, evidence, planned).map_err(|error| match error {
+            Some(gpus) if chosen.is_empty() => Setting::unsplit(all, of_use, evidence, gpus, planned),
+            _ => Setting::new(all, of_use, evidence, planned).map_err(|error| match error {
                 Error::Replay(tracecast_replay::Error::NoJobs(what)) => {
                     let remedies: Vec<String> =
                         chosen.iter().map(|(what, remedy)| format!("{what} is chosen on them: {remedy}")).collect();
@@ -311,7 +339,8 @@ pub fn replay(
     }
     let evidence = PairEvidence::new(table, gpu_named(table, &request.gpu_type)?)?;
     let kinds = evidence.kinds.len();
-    let Able { request, setting, forecasts, left } = request.able(&all, table, &evidence, watch)?;
+    let of_use = JobUse::new(trace, &all, planned.seed)?;
+    let Able { request, setting, forecasts, left } = request.able((&all, &of_use), table, &evidence, watch)?;
     let mut chosen = Vec::new();
     let mut rules: Vec<Named> = Vec::new();
     for policy in request.replayed() {
@@ -331,11 +360,22 @@ pub fn replay(
             )));
         };
         let one_class = policy.is_thresholded().then(|| setting.as_set(&rule, &evidence, &forecasts).one_class);
-        rules.push(Named { policy, how: HowSet::Free, rule, limits });
-        rules.extend(one_class.map(|rule| Named { policy, how: HowSet::OneClass, rule, limits }));
+        let knowledge = if policy == SharingPolicy::Oracle { Knowledge::Truth } else { Knowledge::Predicted };
+        let named =
+            |how: HowSet, knowledge: Knowledge, rule: SharingRule| Named { policy, how, knowledge, rule, limits };
+        rules.push(named(HowSet::Free, knowledge, rule.clone()));
+        rules.extend(one_class.map(|rule| named(HowSet::OneClass, knowledge, rule)));
+        if setting.types.by_use.is_some() && policy.goes_by_types() {
+            rules.extend(
+                [Knowledge::Mean, Knowledge::Truth].map(|knowledge| named(HowSet::Free, knowledge, rule.clone())),
+            );
+        }
     }
-    let Setting { jobs, is_named, parts, gpus } = &setting;
-    let base = engine::replay(jobs, *gpus, &evidence.truth, &SharingRule::exclusive(kinds))?;
+    let Setting { types: job_types, parts, gpus } = &setting;
+    let jobs = &job_types.jobs;
+    let [known, predicted, mean] = [Knowledge::Truth, Knowledge::Predicted, Knowledge::Mean]
+        .map(|knowledge| JobsAsKnown::new(job_types, knowledge));
+    let base = known.replay(*gpus, &evidence.truth, &SharingRule::exclusive(kinds), None)?;
     let days = by_day(jobs, &parts.later);
     // Of `all`, too, one that shares.
     let shares = |policy: &&SharingPolicy| **policy != SharingPolicy::Exclusive;
@@ -344,7 +384,14 @@ pub fn replay(
     let one = |of: &Named| -> Result<(SharedReplayOutcome, Option<Vec<SharingTimes>>)> {
         let times = match of.policy {
             SharingPolicy::Exclusive => base.clone(),
-            _ => engine::replay(jobs, *gpus, &evidence.truth, &of.rule)?,
+            _ => {
+                let seen = match of.knowledge {
+                    Knowledge::Truth => &known,
+                    Knowledge::Predicted => &predicted,
+                    Knowledge::Mean => &mean,
+                };
+                seen.replay(*gpus, &evidence.truth, &of.rule, None)?
+            }
         };
         let couples = couples(&evidence, &of.rule, &of.limits);
         let [wait, delay] = changes(jobs, &days, &base, &times);
@@ -356,7 +403,7 @@ pub fn replay(
         let by_user = groups(user, replayed, &parts.later, of.limits.slo);
         let by_job_type = groups(kind, replayed, &parts.later, of.limits.slo);
         let outcome = outcome(of, couples, replayed, &parts.later, [wait, delay], [by_vc, by_user, by_job_type]);
-        let is_shown = of.policy == shown && of.how == HowSet::Free;
+        let is_shown = of.policy == shown && of.how == HowSet::Free && of.knowledge == Knowledge::Predicted;
         Ok((outcome, is_shown.then_some(times)))
     };
     let result: Vec<Result<_>> = rules.par_iter().map(|of| watch::part(watch, || one(of))).collect();
@@ -369,11 +416,11 @@ pub fn replay(
     let zone = Zone::named(&trace.zone)?;
     let gpus_chosen = planned.gpus.is_none();
     let is_split = planned.eval_from_ms.is_some() || gpus_chosen || !chosen.is_empty();
-    let drawn_types = is_named.iter().filter(|named| !**named).count();
+    let drawn_types = job_types.from(TypeFrom::Draw);
     let answer = SharedReplayAnswer {
         schema: SCHEMA.to_owned(),
         title,
-        notes: left.into_iter().chain(notes(table, &all, drawn_types, &request)).collect(),
+        notes: left.into_iter().chain(notes(table, &all, (drawn_types, job_types.by_use), &request)).collect(),
         gpus: *gpus,
         gpus_chosen,
         job_types: kinds,
@@ -383,7 +430,8 @@ pub fn replay(
         scored_jobs: parts.later.len(),
         eval_from: is_split.then(|| trace.moment(&zone, all.origin_ms + parts.split_ms, all.origin_ms)),
         drawn_types,
-        named_gpu_time: named_share(jobs, is_named),
+        types_by_use: job_types.by_use,
+        named_gpu_time: job_types.named_gpu_time(),
         limits: planned.limits,
         measured: request.needs_forecasts().then_some(planned.measured),
         seed: planned.seed,
@@ -393,10 +441,10 @@ pub fn replay(
         sources: trace.sources.clone(),
         gpu_type: evidence.gpu_type,
     };
-    let Setting { jobs, is_named, parts, .. } = setting;
+    let Setting { types: job_types, parts, .. } = setting;
     let schedule = SharedSchedule {
-        jobs,
-        is_named,
+        jobs: job_types.jobs,
+        type_from: job_types.from,
         kinds: evidence.kinds,
         keys: all.keys,
         scored: parts.later,
@@ -427,6 +475,7 @@ fn outcome(
     SharedReplayOutcome {
         policy: of.policy,
         how: of.how,
+        knowledge: of.knowledge,
         couples,
         couples_kept,
         p50_wait_s: quantile(&counted.waits_s, 0.5).unwrap_or_default(),
@@ -448,9 +497,15 @@ fn outcome(
 }
 
 /// Assumptions.
-fn notes(table: &SharingTable, all: &OneGpuJobs, drawn: usize, request: &SharedReplayRequest) -> Vec<String> {
+fn notes(
+    table: &SharingTable,
+    all: &OneGpuJobs,
+    (drawn, by_use): (usize, Option<TypesByUse>),
+    request: &SharedReplayRequest,
+) -> Vec<String> {
     let mut notes = table.notes.clone();
     notes.extend(all.notes(drawn, "measured", request.as_planned.seed));
+    notes.extend(by_use.map(|by_use| by_use.note()));
     if all.larger > 0 {
         notes.push(format!(
             "{} of more than one GPU: how fast these are beside others was not measured, so the replay is of the others alone.",

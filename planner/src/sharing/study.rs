@@ -1,8 +1,8 @@
 //! What sharing would do to the jobs of a trace: the rule chosen on earlier jobs, held against later ones.
 //!
 //! ```text
-//! jobs        those of one GPU; each has the job type of its name where the table knows one, else one that is drawn: number n among them, in order of
-//!             submission, has kind draw(seed, n, 0) mod kinds
+//! jobs        those of one GPU; each has the job type of its name where the table knows one, else that nearest to what it used ([`job_type`](super::job_type)), else one
+//!             that is drawn: number n among them, in order of submission, has kind draw(seed, n, 0) mod kinds
 //! GPUs        as asked, else the fewest with which the 95 % wait of the earlier jobs is within 30 min while nobody shares
 //! earlier     submitted before the split; runs are cut off there, jobs that had not started by then are left out, and those that had not ended hold GPUs but do not count
 //! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5,
@@ -32,14 +32,15 @@ use serde::Serialize;
 use tracecast_analytics::watch::{self, Watch};
 use tracecast_predictors::interference::share::SharingLimits;
 
-use super::engine::{self, SharingRule, SharingTimes};
+use super::engine::{SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::figures::{SharingFigures, changes, couples, figures, losses, p95_wait_s};
+use super::job_type::{JobUse, JobsAsKnown, Knowledge, TypeFrom, TypesByUse};
 use super::policy::SharingPolicy;
 use super::pool::{ClassPools, offered};
 use super::setting::{AsSet, Choice, Setting, SharingCandidate, SharingRequest, began};
 use crate::error::Result;
-use crate::one_gpu::{OneGpuJobs, Parts, by_day, fewest, named_share};
+use crate::one_gpu::{OneGpuJobs, Parts, by_day, fewest};
 use crate::plan::forecast::Driven;
 use crate::replay::compare::IntervalEstimate;
 
@@ -123,6 +124,8 @@ pub struct SharingStudy {
     pub jobs: (usize, usize),
     /// Jobs whose type was drawn.
     pub drawn: usize,
+    /// Jobs whose type is that nearest to what they used; none where there are none.
+    pub by_use: Option<TypesByUse>,
     /// Share of the GPU time that is of jobs whose name is a job type.
     pub named_gpu_time: f64,
     /// The candidates on the earlier jobs.
@@ -147,19 +150,20 @@ pub struct SharingStudy {
 /// # Errors
 /// If too few jobs lie before or after the split, or more GPUs than can be tried are needed.
 pub fn study(
-    all: &OneGpuJobs,
+    (all, of_use): (&OneGpuJobs, &JobUse),
     evidence: &PairEvidence,
     forecasts: &Forecasts,
     request: &SharingRequest,
     watch: &dyn Watch,
 ) -> Result<SharingStudy> {
-    let setting = Setting::new(all, evidence, request)?;
+    let setting = Setting::new(all, of_use, evidence, request)?;
     let choice = setting.choose(request.planned(), evidence, forecasts, request.limits, watch)?;
     let Choice { candidates, shares, limits } = choice;
-    let Setting { jobs, is_named, parts: Parts { split_ms, earlier, later, .. }, gpus } = &setting;
+    let Setting { types, parts: Parts { split_ms, earlier, later, .. }, gpus } = &setting;
     let (split_ms, gpus) = (*split_ms, *gpus);
-    let kinds = evidence.kinds.len();
-    let replay = |gpus: u32, rule: &SharingRule| engine::replay(jobs, gpus, &evidence.truth, rule);
+    let (jobs, kinds) = (&types.jobs, evidence.kinds.len());
+    let [known, predicted] =
+        [Knowledge::Truth, Knowledge::Predicted].map(|knowledge| JobsAsKnown::new(types, knowledge));
     let mut rules: Vec<(SharingPolicy, HowSet, Option<ClassPools>, SharingRule)> = Vec::new();
     for policy in SharingPolicy::ALL {
         // The threshold of progress was chosen for the rule of the plan; the others keep what was asked.
@@ -174,16 +178,14 @@ pub fn study(
             }
         }
     }
-    let base = replay(gpus, &SharingRule::exclusive(kinds))?;
+    let base = known.replay(gpus, &evidence.truth, &SharingRule::exclusive(kinds), None)?;
     let base_p95 = p95_wait_s(jobs, &base, later);
     let days = by_day(jobs, later);
     watch.more(rules.len());
     let try_rule =
         |(policy, how, pools, rule): &(SharingPolicy, HowSet, Option<ClassPools>, SharingRule)| -> Result<(SharingTried, Vec<SharingTimes>)> {
-            let on = |gpus: u32| match pools {
-                Some(pools) => pools.replay(jobs, gpus, &evidence.truth, rule),
-                None => replay(gpus, rule),
-            };
+            let seen = if *policy == SharingPolicy::Oracle { &known } else { &predicted };
+            let on = |gpus: u32| seen.replay(gpus, &evidence.truth, rule, pools.as_ref());
             let times = if *policy == SharingPolicy::Exclusive { base.clone() } else { on(gpus)? };
             let enough = |gpus: u32| -> Result<bool> {
                 if pools.as_ref().is_some_and(|pools| pools.gpus(gpus).is_none()) {
@@ -262,8 +264,9 @@ pub fn study(
         split_ms,
         gpus,
         jobs: (earlier.len(), later.len()),
-        drawn: is_named.iter().filter(|named| !**named).count(),
-        named_gpu_time: named_share(jobs, is_named),
+        drawn: types.from(TypeFrom::Draw),
+        by_use: types.by_use,
+        named_gpu_time: types.named_gpu_time(),
         candidates,
         limits,
         shares,

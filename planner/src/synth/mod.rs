@@ -45,6 +45,7 @@ use random::{Concern, Stream};
 use schedule::{Change, Machine, Outage, Request};
 use spec::Checked;
 pub use spec::Spec;
+use telemetry::Alike;
 
 /// A job as drawn, before it is scheduled.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +124,10 @@ pub fn generate(spec: &Spec, seed: u64) -> Result<Trace> {
     record::machine(&mut trace, &checked, &node_vc, &gpu.handovers, &gpu.outages);
     if let Some(spec) = &checked.spec.telemetry {
         let mut rng = Stream::new(seed, Concern::Telemetry);
-        telemetry::record(&mut trace, &checked, spec, &gpu_jobs, &gpu, &mut rng);
+        let family = |job: &u32| Some(demand.versions.get(jobs.get(*job as usize)?.version as usize)?.family);
+        let families: Vec<u32> = gpu_jobs.iter().map(|job| family(job).unwrap_or_default()).collect();
+        let alike = Alike::draw(&families, spec.between_families, &mut Stream::new(seed, Concern::Families));
+        telemetry::record(&mut trace, &checked, spec, (&gpu_jobs, &alike), &gpu, &mut rng);
     }
     market::record(&mut trace, &checked, &mut Stream::new(seed, Concern::Market));
     let rows: usize = trace.row_counts().iter().map(|(_, rows)| rows).sum();

@@ -27,6 +27,8 @@ pub enum Concern {
     Telemetry = 7,
     /// Carbon intensity, prices and spot availability.
     Market = 8,
+    /// What jobs of a family use alike.
+    Families = 9,
 }
 
 /// The random numbers of one concern.

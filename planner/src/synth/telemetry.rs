@@ -3,7 +3,7 @@
 //! A GPU nobody holds draws power from the lower part of the given distribution (below `idle_share`), a GPU in use from
 //! the rest: samples in use are ordered by a load score and given out by rank, so their distribution is exactly that part
 //! whatever ran. The score is `√v·m + √(1−v)·x`, m a constant of the attempt, x an AR(1) process of the GPU under that
-//! attempt, all standard normal.
+//! attempt, all standard normal. With f a constant of the family of the job and w `between_families`, m is `√w·f + √(1−w)·m'`.
 //!
 //! `sm_active_ratio` is the power's place between the idle and the highest point; `util_ratio`, which saturates long
 //! before (it counts any resident kernel), is 1 − (1 − sm)⁵. A node's power is affine in that of its GPUs.
@@ -41,12 +41,41 @@ struct Traits {
     mem_share: f64,
 }
 
+/// What jobs of a family use alike, by job.
+#[derive(Debug, Clone)]
+pub(crate) struct Alike {
+    /// Part of the variance between jobs that is between families.
+    share: f64,
+    /// Load score and place of the memory of the family of each job.
+    of: Vec<(f64, f64)>,
+}
+
+impl Alike {
+    /// Draws it, by the family of each job.
+    pub(crate) fn draw(families: &[u32], share: f64, rng: &mut Stream) -> Self {
+        let count = families.iter().max().map_or(0, |last| *last as usize + 1);
+        let drawn: Vec<(f64, f64)> = (0..count).map(|_| (rng.normal(), rng.unit())).collect();
+        let of = families.iter().filter_map(|family| drawn.get(*family as usize).copied()).collect();
+        Self { share, of }
+    }
+
+    /// Traits of a job from what is its own: a normal score, and a place between 0 and 1.
+    fn traits(&self, job: Option<u32>, (load, memory): (f64, f64)) -> Traits {
+        let family = job.and_then(|job| self.of.get(job as usize)).filter(|_| self.share > 0.0);
+        let (load, memory) = family.map_or((load, memory), |of| {
+            let mixed = self.share.sqrt() * of.0 + (1.0 - self.share).sqrt() * load;
+            (mixed, self.share * of.1 + (1.0 - self.share) * memory)
+        });
+        Traits { load, mem_share: 0.1 + 0.85 * memory }
+    }
+}
+
 /// Writes GPU and node samples; `gpu_jobs` are the indices of the jobs of `schedule`.
 pub(crate) fn record(
     trace: &mut Trace,
     checked: &Checked,
     spec: &TelemetrySpec,
-    gpu_jobs: &[u32],
+    (gpu_jobs, alike): (&[u32], &Alike),
     schedule: &Schedule,
     rng: &mut Stream,
 ) {
@@ -78,7 +107,7 @@ pub(crate) fn record(
             }
         }
     }
-    let traits = score(&mut samples, lanes, spec, rng);
+    let traits = score(&mut samples, lanes, spec, (schedule, alike), rng);
     give_power(&mut samples, spec);
 
     let low = quantile(&spec.gpu_power_w, spec.idle_share / 2.0);
@@ -124,7 +153,13 @@ pub(crate) fn record(
 }
 
 /// Draws load scores and the traits of attempts.
-fn score(samples: &mut [Sample], lanes: usize, spec: &TelemetrySpec, rng: &mut Stream) -> BTreeMap<u32, Traits> {
+fn score(
+    samples: &mut [Sample],
+    lanes: usize,
+    spec: &TelemetrySpec,
+    (schedule, alike): (&Schedule, &Alike),
+    rng: &mut Stream,
+) -> BTreeMap<u32, Traits> {
     let (between, within) = (spec.between_jobs.sqrt(), (1.0 - spec.between_jobs).sqrt());
     let (keep, fresh) = (spec.correlation, (1.0 - spec.correlation * spec.correlation).max(0.0).sqrt());
     let mut traits: BTreeMap<u32, Traits> = BTreeMap::new();
@@ -138,9 +173,8 @@ fn score(samples: &mut [Sample], lanes: usize, spec: &TelemetrySpec, rng: &mut S
             sample.score = match sample.attempt {
                 None => x,
                 Some(attempt) => {
-                    let of = traits
-                        .entry(attempt)
-                        .or_insert_with(|| Traits { load: rng.normal(), mem_share: 0.1 + 0.85 * rng.unit() });
+                    let job = schedule.attempts.get(attempt as usize).map(|attempt| attempt.job);
+                    let of = traits.entry(attempt).or_insert_with(|| alike.traits(job, (rng.normal(), rng.unit())));
                     between * of.load + within * x
                 }
             };

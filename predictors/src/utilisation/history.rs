@@ -137,8 +137,12 @@ pub struct AskedJob {
 /// A job with telemetry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledJob {
+    /// Key of the job in the record; `None` of one that readings name and no record lists.
+    pub key: Option<String>,
     /// Facts of the job known before it started.
     pub known: JobKnown,
+    /// Submission of the job, milliseconds since the epoch; its start where no record lists it.
+    pub submit_ms: i64,
     /// Start of the job, milliseconds since the epoch; no later than its first reading.
     pub start_ms: i64,
     /// Time at which all of the job was known: its end or its last reading, whichever is later; of
@@ -316,7 +320,9 @@ impl UsageHistory {
                 let last = moments.last().map(|moment| moment.ts_ms);
                 let Some(start_ms) = job.start_ms.into_iter().chain(first).min() else { continue };
                 let sampled = SampledJob {
+                    key: trace.jobs.job_key.get(row).map(str::to_owned),
                     known,
+                    submit_ms: submission.submit_ms.min(start_ms),
                     start_ms,
                     done_ms: job.end_ms.into_iter().chain(last).max().unwrap_or(start_ms),
                     reported: reported.is_some(),
@@ -334,7 +340,9 @@ impl UsageHistory {
             };
             let (start_ms, done_ms) = (first.ts_ms, last.ts_ms);
             let sampled = SampledJob {
+                key: None,
                 known: JobKnown { name: Some(name), ..JobKnown::default() },
+                submit_ms: start_ms,
                 start_ms,
                 done_ms,
                 reported: false,

@@ -11,7 +11,7 @@
 //! the table of profiles that `model backtest interference` and `plan
 //! sharing` take, `past` is what was known at a moment and `walk` goes through the jobs, [`model`] names the models and `learner` fits them. [`backtest`] tests them in order of time and
 //! [`held_out`] on families that were left out, [`score`] says how good they are and [`answer`]
-//! prints it. [`asked`] reads what is asked about jobs that have not run, [`model predict demand`]
+//! prints it. [`at_submission`](mod@at_submission) is what sharing of GPUs is driven by. [`asked`] reads what is asked about jobs that have not run, [`model predict demand`]
 //! says it with the
 //! model that is chosen in the same way, and [`prediction`] prints it.
 //!
@@ -20,6 +20,7 @@
 
 pub mod answer;
 pub mod asked;
+pub mod at_submission;
 pub mod backtest;
 pub mod forecast;
 pub mod held_out;

@@ -207,6 +207,8 @@ pub(super) mod tests {
             })
             .collect();
         SampledJob {
+            key: Some(name.to_owned()),
+            submit_ms: start_ms,
             known: JobKnown {
                 name: Some(name.to_owned()),
                 user: Some(user.to_owned()),

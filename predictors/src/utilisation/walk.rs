@@ -96,7 +96,7 @@ impl<'h> Walk<'h> {
         let mut past = Past::new(&history.jobs, open, usage);
         let may = |job: &SampledJob| job.start_ms > first_ms && job.truth(usage).is_some();
         let step = history.jobs.iter().filter(|job| may(job)).count().div_ceil(FITS).max(1);
-        let mut walk = Self {
+        let mut result = Self {
             asked: Vec::new(),
             rows: Matrix::new(FEATURES),
             fits: Vec::new(),
@@ -110,21 +110,27 @@ impl<'h> Walk<'h> {
             past.advance(job.start_ms);
             let known = past.known(at);
             let Some((rules, known_by)) = rules(&known) else { continue };
-            if walk.asked.len().is_multiple_of(step) {
-                walk.fits.push((walk.asked.len(), so_far(&past, &places)));
+            if result.asked.len().is_multiple_of(step) {
+                result.fits.push((result.asked.len(), so_far(&past, &places)));
             }
-            features(&job.known, &known, walk.rows.push());
-            walk.asked.push(Asked { job, truth: truth.ln_1p(), rules, known_by });
+            features(&job.known, &known, result.rows.push());
+            result.asked.push(Asked { job, truth: truth.ln_1p(), rules, known_by });
             places.push(at);
         }
         past.advance(i64::MAX);
-        walk.at_end = so_far(&past, &places);
+        result.at_end = so_far(&past, &places);
         for (job, at) in open.iter().zip(history.jobs.len()..) {
             let known = past.known(at);
-            features(&job.known, &known, walk.open_rows.push());
-            walk.open.push(rules(&known));
+            features(&job.known, &known, result.open_rows.push());
+            result.open.push(rules(&known));
         }
-        walk
+        result
+    }
+
+    /// The jobs between two fits, in their order.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let ends = self.fits.iter().skip(1).map(|fit| fit.0).chain([self.asked.len()]);
+        self.fits.iter().zip(ends).map(|((from, _), to)| *from..to)
     }
 
     /// Forecasts of a model for the jobs from `first` on, with intervals; jobs before it get a
@@ -139,15 +145,14 @@ impl<'h> Walk<'h> {
         let jobs = self.asked.len();
         let mut said: Vec<UsageForecast> = Vec::with_capacity(jobs);
         let all: Vec<u32> = (0u32..).take(FEATURES).collect();
-        let ends = self.fits.iter().skip(1).map(|fit| fit.0).chain([jobs]);
-        for ((from, labels), to) in self.fits.iter().zip(ends) {
+        for ((_, labels), block) in self.fits.iter().zip(self.blocks()) {
             // What a learner would have said before `first` nobody asks for: the mean stands there.
-            if let Some(rule) = model.rule().or_else(|| (to <= first).then_some(0)) {
+            if let Some(rule) = model.rule().or_else(|| (block.end <= first).then_some(0)) {
                 let of = |asked: &Asked<'_>| UsageForecast::one(asked.rules.get(rule).copied().unwrap_or_default());
-                said.extend(self.asked.get(*from..to).unwrap_or_default().iter().map(of));
+                said.extend(self.asked.get(block).unwrap_or_default().iter().map(of));
                 continue;
             }
-            let serves: Vec<u32> = (*from as u32..to as u32).collect();
+            let serves: Vec<u32> = (block.start as u32..block.end as u32).collect();
             said.extend(self.learned(model, labels, &self.rows.select(&serves, &all), seed)?);
         }
         Ok(said)

@@ -80,9 +80,14 @@ impl PairSpeeds {
     /// Sets both speeds of two kinds, as shares of the speed alone, rounded to millionths and at least one.
     pub fn set(&mut self, a: usize, b: usize, speeds: (f64, f64)) {
         let part = |speed: f64| (speed * f64::from(ALONE)).round().clamp(1.0, f64::from(u32::MAX / 4)) as u32;
+        self.set_millionths(a, b, (part(speeds.0), part(speeds.1)));
+    }
+
+    /// Sets both speeds of two kinds, in millionths of the speed alone.
+    pub(super) fn set_millionths(&mut self, a: usize, b: usize, speeds: (u32, u32)) {
         for (at, speed) in [(a * self.kinds + b, speeds.0), (b * self.kinds + a, speeds.1)] {
             if let Some(slot) = self.speed.get_mut(at) {
-                *slot = Some(part(speed));
+                *slot = Some(speed);
             }
         }
     }
@@ -119,6 +124,8 @@ pub struct SharingRule {
     pub pace: Pace,
     /// Whether memory is asked for first, so that what does not fit is not tried.
     pub asks_memory: bool,
+    /// Whether it goes by what is read of those that run, and so by what these are, and not by what was told of them.
+    pub reads_running: bool,
 }
 
 impl SharingRule {
@@ -132,7 +139,13 @@ impl SharingRule {
             pause_ms: 120_000,
             pace: Pace::Together,
             asks_memory: false,
+            reads_running: true,
         }
+    }
+
+    /// The rule over so many kinds, of which no two may share yet.
+    pub(super) fn empty(&self, kinds: usize) -> Self {
+        Self { kinds, preference: vec![None; kinds * kinds], ..self.clone() }
     }
 
     /// Lets a new job of kind `new` go beside a running one; the highest preference is taken first.

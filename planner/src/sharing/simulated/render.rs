@@ -42,14 +42,17 @@ impl SharedReplayAnswer {
 
     fn summary(&self) -> Vec<String> {
         let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
-        let request: Vec<&SharedReplayOutcome> = self.policies.iter().filter(|of| !ends.contains(&of.policy)).collect();
+        let request: Vec<&SharedReplayOutcome> =
+            self.policies.iter().filter(|of| of.is_asked() && !ends.contains(&of.policy)).collect();
         let mut said = Vec::new();
-        if self.named_gpu_time < LEAST_NAMED {
+        let known_gpu_time = self.named_gpu_time + self.types_by_use.map_or(0.0, |by_use| by_use.gpu_time);
+        if known_gpu_time < LEAST_NAMED {
             said.push(format!(
                 "The types of {} are drawn, as their names are no job types of the table: this is of a mix that nobody runs. Name the job types with --types.",
-                mostly_drawn(self.named_gpu_time, "these jobs")
+                mostly_drawn(known_gpu_time, "these jobs")
             ));
         }
+        said.extend(self.types_by_use.map(|by_use| by_use.finding()));
         let base = self.policies.first().map_or(0.0, |of| of.mean_jct_s);
         let told = |of: &SharedReplayOutcome| {
             format!(
@@ -119,7 +122,7 @@ impl SharedReplayAnswer {
     /// The ways that were named under which any job shared.
     fn sharing(&self) -> impl Iterator<Item = &SharedReplayOutcome> {
         let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
-        self.policies.iter().filter(move |of| !ends.contains(&of.policy) && of.shared_jobs > 0)
+        self.policies.iter().filter(move |of| of.is_asked() && !ends.contains(&of.policy) && of.shared_jobs > 0)
     }
 
     /// Whether the jobs that shared are within the SLO, at the 0.9 quantile.
@@ -173,7 +176,7 @@ impl SharedReplayAnswer {
         for of in &self.policies {
             let change = &of.mean_jct_change_s;
             table.rows.push(vec![
-                of.how.name_of(of.policy).into(),
+                of.name().into(),
                 Cell::Duration(of.figures.mean_wait_s),
                 Cell::Duration(of.p50_wait_s),
                 Cell::Duration(of.figures.p95_wait_s),
@@ -199,6 +202,9 @@ impl SharedReplayAnswer {
             matches!(of.policy, SharingPolicy::Antman | SharingPolicy::SalusFair | SharingPolicy::SalusAttained)
         }) {
             section = section.with_definition("**AntMan** and **Salus** know beforehand whether two jobs fit, and a job waits on a GPU rather than in the queue: compare the time to end, and not the wait.");
+        }
+        if self.types_by_use.is_some() {
+            section = section.with_definition("**Told the mean**, **told the truth**: the same policy, if of a job that no name tells the type it is told the type nearest to the mean of the jobs before, and the true one. Without either, it is told the type nearest to what was predicted when the job was submitted.");
         }
         section = section.with_definition("**Oracle**: it knows the table and keeps the SLO for every couple. A way that breaks it for some, or that waits for a better partner, may end sooner.");
         if let Some(measured) = self.measured {

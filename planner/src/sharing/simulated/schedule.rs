@@ -1,7 +1,7 @@
 //! When each job ran under a way to share, as CSV, one row a job of one GPU, in order of submission.
 //!
 //! `job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,slowdown,failed,taken_out,end_exclusive_s,scored`, times in seconds from the first submission, without
-//! decimals where they are whole. `type_from` is `name` or `draw`. `run_s` is the run alone, `start_s` the first start, `held_s` the time on a GPU, `shared_s` that of it beside another, and
+//! decimals where they are whole. `type_from` is `name`, `telemetry` or `draw`. `run_s` is the run alone, `start_s` the first start, `held_s` the time on a GPU, `shared_s` that of it beside another, and
 //! `slowdown` `held_s` over `run_s`, empty for a run of no length. `failed` counts how often the job did not fit beside another, `taken_out` how often a trial ended badly for it.
 //! `end_exclusive_s` is when it ends with nobody sharing. `scored` is `false` for a job that was submitted before the split or still ran at the end of the record.
 //!
@@ -14,6 +14,7 @@ use std::io::Write;
 use tracecast_analytics::report::markup::csv_text;
 
 use super::super::engine::SharingTimes;
+use super::super::job_type::TypeFrom;
 use crate::one_gpu::TypedJobs;
 use crate::replay::output::seconds;
 
@@ -41,8 +42,8 @@ pub const HEADER: [&str; 15] = [
 pub struct SharedSchedule {
     /// The jobs.
     pub(super) jobs: TypedJobs,
-    /// Whether the name of each is a job type.
-    pub(super) is_named: Vec<bool>,
+    /// What tells the type of each.
+    pub(super) type_from: Vec<TypeFrom>,
     /// Job types.
     pub(super) kinds: Vec<String>,
     /// Keys of the jobs.
@@ -68,7 +69,7 @@ impl SharedSchedule {
         let times = self.times.iter().zip(&self.exclusive);
         for (job, (((submit, run), kind), (times, exclusive))) in columns.zip(times).enumerate() {
             let slowdown = if *run > 0 { format!("{:.4}", times.held_ms as f64 / *run as f64) } else { String::new() };
-            let from = if self.is_named.get(job) == Some(&true) { "name" } else { "draw" };
+            let from = self.type_from.get(job).copied().unwrap_or(TypeFrom::Draw).id();
             let text = |of: Option<&String>| csv_text(of.map_or("", String::as_str));
             let row: [String; 15] = [
                 text(self.keys.get(job)),
@@ -110,7 +111,7 @@ mod tests {
         };
         let schedule = SharedSchedule {
             jobs: TypedJobs { submit_ms: vec![0], run_ms: vec![20_000], kind: vec![0] },
-            is_named: vec![true],
+            type_from: vec![TypeFrom::Name],
             kinds: vec!["=bert".to_owned()],
             keys: vec!["7".to_owned()],
             scored: Vec::new(),

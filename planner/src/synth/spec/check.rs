@@ -206,6 +206,7 @@ impl TelemetrySpec {
         in_range("telemetry.idle_share", self.idle_share, 0.0, 1.0)?;
         in_range("telemetry.correlation", self.correlation, 0.0, 1.0)?;
         in_range("telemetry.between_jobs", self.between_jobs, 0.0, 1.0)?;
+        in_range("telemetry.between_families", self.between_families, 0.0, 1.0)?;
         in_range("telemetry.node_base_w", self.node_base_w, 0.0, 1e6)?;
         in_range("telemetry.node_per_gpu_w", self.node_per_gpu_w, 0.0, 100.0)?;
         let points = &self.gpu_power_w;

@@ -362,6 +362,9 @@ pub struct TelemetrySpec {
     /// Part of the variance of load that is between jobs, the rest being within. Default 0.75.
     #[serde(default = "between")]
     pub between_jobs: f64,
+    /// Part of the variance between jobs that is between families, one for each project of a user: jobs of a family then use alike. Default 0.
+    #[serde(default)]
+    pub between_families: f64,
     /// Power of a node is `node_base_w + node_per_gpu_w ×` the power of its GPUs.
     pub node_base_w: f64,
     /// See [`TelemetrySpec::node_base_w`].
