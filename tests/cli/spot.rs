@@ -123,7 +123,10 @@ fn a_back_test_is_the_same_on_any_number_of_threads() {
     );
     let models = answer["models"].as_array().unwrap();
     let names: Vec<&str> = models.iter().filter_map(|model| model["model"].as_str()).collect();
-    assert_eq!(names, ["persistence", "shares", "climatology", "markov", "age", "memory", "week", "crowd", "all"]);
+    assert_eq!(
+        names,
+        ["persistence", "shares", "climatology", "markov", "age", "memory", "week", "crowd", "all", "phases"]
+    );
     let brier = |name: &str, at: usize| {
         let model = models.iter().find(|model| model["model"] == name).unwrap();
         model["horizons"][at]["score"]["brier"].as_f64().unwrap()

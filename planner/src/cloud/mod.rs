@@ -3,7 +3,7 @@
 //! * when spot could be had in a zone, and what it cost, is told by [`crate::market`]; `price_words`: prices in words;
 //! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline; [`elastic`]: the same for an elastic job, which takes what there is of k
 //!   nodes, and how either is run;
-//! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
+//! * [`rule`]: policies without probabilities; [`programme`]: availability learned as [phases](tracecast_predictors::spot::phases), and the programme that decides with it;
 //! * [`optimum`]: the least cost if all were known;
 //! * [`elastic::rule`], [`elastic::programme`] and [`elastic::optimum`]: the same of an elastic job;
 //! * [`zones::market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones::probe`]: which of them are seen when; [`zones::rule`], [`zones::pool`], `zones_learned` and [`zones::programme`]: policies over
@@ -26,7 +26,6 @@ pub mod karpenter;
 mod moments;
 pub mod optimum;
 mod outlook;
-pub mod phases;
 pub mod plan;
 pub mod policy;
 mod price_words;

@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DeadlineJob, Pilot};
-use super::phases::{Belief, MOST, Phases, Sighting};
 use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
 use super::work::WorkDistribution;
@@ -22,6 +21,7 @@ use crate::cloud::elastic::{InLanes, LanesPilot};
 use crate::market::availability::Supply;
 use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
+use tracecast_predictors::spot::phases::{Belief, MOST, Phases, Sighting};
 
 /// Moments at which a programme is fitted during a job, the start included.
 pub const FITS: usize = 3;

@@ -32,8 +32,8 @@ use std::f64::consts::FRAC_PI_2;
 use tracecast_predictors::spot::factor::HOURS;
 
 use super::job::{DeadlineJob, Holding, JobView, Pilot};
-use super::phases::{Belief, Matrix, Phases};
 use super::work::WorkDistribution;
+use tracecast_predictors::spot::phases::{Belief, PhaseMatrix, Phases};
 
 /// Most pairs of work and spare time in the table.
 const MOST_CELLS: f64 = 60_000.0;
@@ -68,7 +68,7 @@ struct Onward {
 pub struct Programme {
     phases: Phases,
     /// Chances over a step, and over what beginning an instance takes, hour by hour of the day.
-    over: Vec<[(Matrix, Matrix); 2]>,
+    over: Vec<[(PhaseMatrix, PhaseMatrix); 2]>,
     /// The deadline, milliseconds after the first tick of the trace.
     end_ms: i64,
     step_ms: f64,
@@ -197,8 +197,8 @@ impl Programme {
         Branch { chance: chance as f32, point, part }
     }
 
-    fn onward(&self, belief: &[f64], over: &(Matrix, Matrix)) -> Onward {
-        let step = |matrix: &Matrix| -> Vec<f64> {
+    fn onward(&self, belief: &[f64], over: &(PhaseMatrix, PhaseMatrix)) -> Onward {
+        let step = |matrix: &PhaseMatrix| -> Vec<f64> {
             let mut next = vec![0.0; belief.len()];
             for (chance, row) in belief.iter().zip(matrix) {
                 next.iter_mut().zip(row).for_each(|(sum, to)| *sum += chance * to);

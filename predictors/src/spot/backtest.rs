@@ -19,10 +19,11 @@ use tracecast_analytics::watch::Watch;
 
 use super::baseline::Baselines;
 pub use super::model::SpotModel;
+use super::phases::{Belief, MOST, Phases};
 use super::process::{Outlook, SpotProcess};
 use super::record::{SpotLevel, SpotRecord};
 use super::score::{Case, ChanceScore, ReliabilityTenth, reliability, surprise};
-use super::track::{Standing, track};
+use super::track::track;
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
 
@@ -220,21 +221,39 @@ fn zone(
     let refits = by_slot(parts, record.ticks_of(options.refit_days.max(1) * DAY_MS));
     let few = options.need > 1;
     let mut said = Vec::new();
+    let mut chain: Option<(Phases, Belief)> = None;
     for serves in &refits {
         let past = track.get(..serves.start).unwrap_or_default();
-        let baselines = Baselines::fit(seen.get(..serves.start).unwrap_or_default(), &ahead);
+        let seen_past = seen.get(..serves.start).unwrap_or_default();
+        let baselines = Baselines::fit(seen_past, &ahead);
+        let mut believed = serves.start;
         let processes: Vec<Option<SpotProcess>> = models
             .iter()
             .map(|model| Some(SpotProcess::fit(past, record.tick_ms, few, model.circumstances()?)))
             .collect();
-        let of = |now: &Standing, model: SpotModel, process: Option<&SpotProcess>| match process {
-            Some(process) => process.forecast(now, &ahead),
-            None => baselines.forecast(model, now.level == SpotLevel::Enough),
-        };
+        if models.contains(&SpotModel::Phases) {
+            let fitted = chain.map_or_else(
+                || Phases::fit(seen_past, MOST, record.tick_ms),
+                |(before, _): (Phases, Belief)| before.again(seen_past),
+            );
+            let fitted = fitted.with_hours(seen_past);
+            let belief = fitted.after(seen_past);
+            chain = Some((fitted, belief));
+        }
         for tick in serves.clone().filter(|tick| (tick - parts.first).is_multiple_of(every)) {
+            if let Some((phases, belief)) = &mut chain {
+                let since = seen.get(believed..=tick).unwrap_or_default();
+                since.iter().for_each(|sighting| phases.see(belief, *sighting));
+                believed = tick + 1;
+            }
             let Some(Some(now)) = track.get(tick) else { continue };
-            let by_model: Vec<Vec<Outlook>> =
-                models.iter().zip(&processes).map(|(model, process)| of(now, *model, process.as_ref())).collect();
+            let at_ms = tick as i64 * record.tick_ms;
+            let of = |(model, process): (&SpotModel, &Option<SpotProcess>)| match (process, &chain) {
+                (Some(process), _) => process.forecast(now, &ahead),
+                (None, Some((phases, belief))) if *model == SpotModel::Phases => phases.forecast(belief, at_ms, &ahead),
+                (None, _) => baselines.forecast(*model, now.level == SpotLevel::Enough),
+            };
+            let by_model: Vec<Vec<Outlook>> = models.iter().zip(&processes).map(of).collect();
             for (horizon, ticks) in ahead.iter().enumerate() {
                 let lasted = if now.level == SpotLevel::Enough { through(&seen, tick, *ticks) } else { None };
                 said.push(Said {
@@ -327,7 +346,9 @@ pub fn choose(records: &[SpotRecord], options: &SpotTestOptions) -> Result<SpotM
 /// If there are no horizons, or a record is too short for them.
 pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn Watch) -> Result<SpotBacktest> {
     check_hours(&options.hours)?;
-    let models: Vec<SpotModel> = [SpotModel::Persistence].into_iter().chain(choices(records, options)).collect();
+    let chosen_from = choices(records, options);
+    let models: Vec<SpotModel> =
+        [SpotModel::Persistence].into_iter().chain(chosen_from).chain([SpotModel::Phases]).collect();
     let zones = (0..records.len())
         .into_par_iter()
         .map(|at| {
@@ -344,7 +365,7 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, watch: &dyn W
     let earlier: Vec<Option<f64>> = (0..models.len())
         .map(|model| loss(model, &|said| said.earlier, &surprise).filter(|_| models[model] != SpotModel::Persistence))
         .collect();
-    let could_be = |model: &usize| models[*model] != SpotModel::Persistence;
+    let could_be = |model: &usize| !models[*model].is_only_compared();
     let best = (0..models.len()).filter(could_be).min_by(|a, b| {
         let of = |model: usize| earlier[model].unwrap_or(f64::INFINITY);
         of(*a).total_cmp(&of(*b))
@@ -511,7 +532,11 @@ mod tests {
                 of.and_then(|score| score.earlier_log_loss).unwrap_or(f64::INFINITY)
             };
             assert!(
-                result.models.iter().all(|score| earlier(result.chosen) <= earlier(score.model)),
+                result.models.iter().filter(|score| !score.model.is_only_compared()).all(|score| earlier(
+                    result.chosen
+                ) <= earlier(
+                    score.model
+                )),
                 "{:?}",
                 result.chosen
             );

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! * [`record`]: what was seen of a zone, and its spells; [`lifetime`]: how long they last; [`track`]: where a zone stands at each tick;
-//! * `hazard`, [`factor`] and [`process`]: the model, fitted and asked;
+//! * `hazard`, [`factor`] and [`process`]: the model, fitted and asked; [`phases`]: the chain that `plan rent job` decides with;
 //! * `baseline`: what it has to beat; [`score`] and [`backtest`]: whether it does;
 //! * [`predictor`]: the model of several zones, and its file; [`answer`] and [`backtest_answer`]: what is printed.
 //!
@@ -20,6 +20,7 @@ pub mod factor;
 mod hazard;
 pub mod lifetime;
 mod model;
+pub mod phases;
 pub mod predictor;
 pub mod process;
 pub mod record;

@@ -31,6 +31,8 @@ pub enum SpotModel {
     Price,
     /// Age, memory and all other circumstances.
     All,
+    /// Two hidden phases with and two without, and the hour of the day: what `plan rent job` decides with. It is compared, and not chosen.
+    Phases,
 }
 
 impl SpotModel {
@@ -49,11 +51,16 @@ impl SpotModel {
         choices
     }
 
-    /// Circumstances that the process of a model knows; None for a baseline.
+    /// Whether it is compared with the others, and cannot be chosen.
+    pub fn is_only_compared(self) -> bool {
+        matches!(self, Self::Persistence | Self::Phases)
+    }
+
+    /// Circumstances that the process of a model knows; None for a baseline, and for phases.
     pub fn circumstances(self) -> Option<Circumstances> {
         let memory = Circumstances { memory: true, ..Circumstances::AGE };
         match self {
-            Self::Persistence | Self::Shares | Self::Climatology | Self::Markov => None,
+            Self::Persistence | Self::Shares | Self::Climatology | Self::Markov | Self::Phases => None,
             Self::Age => Some(Circumstances::AGE),
             Self::Memory => Some(memory),
             Self::Week => Some(Circumstances { week: true, ..memory }),
@@ -86,6 +93,7 @@ impl SpotModel {
             Self::Crowd => "age, memory, zones",
             Self::Price => "age, memory, price",
             Self::All => "all of these",
+            Self::Phases => "hidden phases, hour",
         }
     }
 }

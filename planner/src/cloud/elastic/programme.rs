@@ -1,6 +1,6 @@
 //! The programme of an elastic job: the work is shared between lanes so that what it is expected to cost in all is least, and each lane decides for its share.
 //!
-//! Each lane has the [programme](crate::cloud::programme) of one instance, on [phases](crate::cloud::phases) fitted to when at least so many nodes could be had, and a table for every share of the
+//! Each lane has the [programme](crate::cloud::programme) of one instance, on [phases](tracecast_predictors::spot::phases) fitted to when at least so many nodes could be had, and a table for every share of the
 //! work. At each tick, with V_j(w) the expected cost of lane j if w of the work is its own, what it holds and what it believes now, the shares are those that make Σ V_j(w_j)
 //! least. V is not convex, as each beginning costs a changeover. So it is taken along its lower convex hull, whose stretches are handed out by what a unit of work costs in them,
 //! the cheapest first. Some lane is left within a stretch, all others at an end of one. Of equal stretches, the lowest lane that can have spot goes first, and then

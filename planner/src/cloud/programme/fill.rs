@@ -132,7 +132,7 @@ struct Asked<'a> {
 
 impl Programme {
     fn all_onward(&self) -> Vec<[AllOnward; 2]> {
-        let of = |over: &(super::Matrix, super::Matrix)| {
+        let of = |over: &(super::PhaseMatrix, super::PhaseMatrix)| {
             let mut all = AllOnward::default();
             for (kind, up) in [false, true].into_iter().enumerate() {
                 for point in 0..self.beliefs {

@@ -1,6 +1,6 @@
 //! What the [programme over zones](crate::cloud::zones::programme) learns from what was seen of them, before the job and in it.
 //!
-//! Each zone has its own [phases](crate::cloud::phases), hours of the day and belief, fitted as in [one zone](crate::cloud::programme). What is remembered is the last `PAST_MS` before the job and less
+//! Each zone has its own [phases](tracecast_predictors::spot::phases), hours of the day and belief, fitted as in [one zone](crate::cloud::programme). What is remembered is the last `PAST_MS` before the job and less
 //! than a day more, as weeks in which nothing was lost say little of a bad day. The phases are fitted at the start, at each third of the job, and whenever what was seen has doubled, from `FIRST_MS` on: a start with little past learns soonest.
 //! Of the zones together it counts how often any has spot, from tick to tick, for the [pool](crate::cloud::zones::pool).
 //!
@@ -11,11 +11,11 @@
 
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-use crate::cloud::phases::{Belief, MOST, Phases};
 use crate::cloud::policy::{CloudPolicy, evenly, learned_at, learned_from};
 use crate::cloud::zones::market::Market;
 use crate::cloud::zones::pool::Seen;
 use crate::cloud::zones::probe::Probes;
+use tracecast_predictors::spot::phases::{Belief, MOST, Phases};
 
 /// How long before the job is remembered, and less than a day more, milliseconds.
 const PAST_MS: i64 = 72 * HOUR_MS;

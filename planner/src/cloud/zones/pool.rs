@@ -26,8 +26,8 @@
 //! run that is lost every other time would cost 1.5 and 3.375.
 
 use crate::cloud::job::DeadlineJob;
-use crate::cloud::phases::{MOST, Phases, Run};
 use crate::cloud::zones::market::Places;
+use tracecast_predictors::spot::phases::{MOST, Phases, Run};
 
 /// Departures of the pool, of each kind, that count as seen before.
 const PRIOR_CHANGES: f64 = 5.0;

@@ -1,6 +1,6 @@
 //! The semi-Markov programme over zones: what each zone would cost from here, given what was seen of it, and what the zones cost on average after that.
 //!
-//! What is known of the zones comes from `zones_learned`: [phases](crate::cloud::phases), hours of the day and a belief of each. At each tick the
+//! What is known of the zones comes from `zones_learned`: [phases](tracecast_predictors::spot::phases), hours of the day and a belief of each. At each tick the
 //! programme prices what can be done, in dollars. An instance of zone z is priced until it is lost, or the work is done: with S(j) the chance to be kept for j
 //! steps, by the belief, p its price now and V what the [pool](crate::cloud::zones::pool) of zones costs after the loss,
 //!
@@ -31,11 +31,11 @@ mod wait;
 use tracecast_predictors::spot::factor::HOURS;
 
 use crate::cloud::job::DeadlineJob;
-use crate::cloud::phases::{Belief, Matrix, Phases};
 use crate::cloud::zones::learned::{Learned, Record, ZonesLearned};
 use crate::cloud::zones::market::{Places, ZoneHolding, ZonesPilot, ZonesView};
 use crate::cloud::zones::pool::{IDLE, NEVER, ON_DEMAND, Pool, Standing};
 use crate::cloud::zones::probe::Probes;
+use tracecast_predictors::spot::phases::{Belief, PhaseMatrix, Phases};
 
 /// A chance to be kept at which an instance counts as lost.
 const GONE: f64 = 1e-4;
@@ -56,12 +56,12 @@ const LEAST_CHANCE: f64 = 0.01;
 struct Zone {
     phases: Phases,
     belief: Belief,
-    over: Vec<(Matrix, Matrix)>,
+    over: Vec<(PhaseMatrix, PhaseMatrix)>,
     price: f64,
 }
 
 impl Zone {
-    fn step(chances: &Matrix, from: &[f64], to: &mut [f64]) {
+    fn step(chances: &PhaseMatrix, from: &[f64], to: &mut [f64]) {
         to.fill(0.0);
         for (chance, row) in from.iter().zip(chances) {
             if *chance > 0.0 {

@@ -1,4 +1,5 @@
-//! When spot can be had and when not, as a hidden Markov chain of phases: what the programmes decide with.
+//! When spot can be had and when not, as a hidden Markov chain of phases: what the programmes of `plan rent job` decide with, and a model beside the
+//! others in a back-test.
 //!
 //! Runs and outages come short and long, and what came before tells which. So being *up* is one of a few phases and being *down* one of a few others,
 //! and each tick the phase changes with fixed chances; only up or down is seen. With one phase each it is the two-state Markov chain. With two
@@ -12,7 +13,7 @@
 //! begins with the shares of time of the chain, and each tick is b′(j) ∝ Σ b(i)·P(i, j) over the phases j of what is seen.
 //!
 //! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
-//! chances to come up and to go down by (seen + c)/(expected + c), as [`daily`] has it: changes seen and expected in the
+//! chances to come up and to go down by (seen + c)/(expected + c), as [`daily`](super::factor::daily) has it: changes seen and expected in the
 //! hours around it, and a prior of c changes. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
 //! updated without them.
 //!
@@ -24,7 +25,9 @@
 //! P(down → up) = 21/45 and P(up → down) = 20/44.
 
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
-use tracecast_predictors::spot::factor::{HOURS, daily};
+
+use super::factor::{HOURS, daily};
+use super::process::Outlook;
 
 /// Most phases of a kind.
 pub const MOST: usize = 2;
@@ -58,14 +61,14 @@ impl Sighting for Option<bool> {
 }
 
 /// A square matrix of chances.
-pub(super) type Matrix = Vec<Vec<f64>>;
+pub type PhaseMatrix = Vec<Vec<f64>>;
 
 /// Phases of availability and how they follow one another, tick by tick.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phases {
     /// Phases of each kind, down and up: those of down come first, short before long.
     each: usize,
-    chances: Matrix,
+    chances: PhaseMatrix,
     /// By how much each hour of the day, counted from the first tick, multiplies the chances to come up and to go down.
     daily: [[f64; HOURS]; 2],
     tick_ms: i64,
@@ -73,15 +76,15 @@ pub struct Phases {
 
 /// Chances of the phases, given what was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Belief(pub(super) Vec<f64>);
+pub struct Belief(pub Vec<f64>);
 
 /// Runs of spot of a kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Run {
+pub struct Run {
     /// Share of all runs.
-    pub(super) share: f64,
+    pub share: f64,
     /// Chance a tick to end.
-    pub(super) ends: f64,
+    pub ends: f64,
 }
 
 /// Whether a past was seen tick by tick: with one phase of a kind all is known of it then.
@@ -89,11 +92,12 @@ fn is_all_seen<S: Sighting>(past: &[S]) -> bool {
     past.iter().all(|sighting| sighting.seen().is_some())
 }
 
-fn square(phases: usize) -> Matrix {
+fn square(phases: usize) -> PhaseMatrix {
     vec![vec![0.0; phases]; phases]
 }
 
-pub(super) fn times(a: &Matrix, b: &Matrix) -> Matrix {
+/// The product of two.
+pub fn times(a: &PhaseMatrix, b: &PhaseMatrix) -> PhaseMatrix {
     let mut product = square(a.len());
     for (row, from) in product.iter_mut().zip(a) {
         for (chance, to) in from.iter().zip(b) {
@@ -126,8 +130,7 @@ impl Phases {
     }
 
     /// A future that is certain: from each phase the one that follows it, those of down before those of up.
-    #[cfg(test)]
-    pub(super) fn certain(next: &[usize], tick_ms: i64) -> Self {
+    pub fn certain(next: &[usize], tick_ms: i64) -> Self {
         let row = |to: usize| (0..next.len()).map(|phase| f64::from(u8::from(phase == to))).collect();
         Self {
             each: next.len() / 2,
@@ -138,8 +141,7 @@ impl Phases {
     }
 
     /// Spot that comes with a chance in each tick without, and then stays.
-    #[cfg(test)]
-    pub(super) fn arriving(chance: f64, tick_ms: i64) -> Self {
+    pub fn arriving(chance: f64, tick_ms: i64) -> Self {
         Self { each: 1, chances: vec![vec![1.0 - chance, chance], vec![0.0, 1.0]], daily: [[1.0; HOURS]; 2], tick_ms }
     }
 
@@ -181,12 +183,12 @@ impl Phases {
     }
 
     /// The hour of the day at a moment after the first tick.
-    pub(super) fn hour(&self, at_ms: i64) -> usize {
+    pub fn hour(&self, at_ms: i64) -> usize {
         usize::try_from(at_ms.rem_euclid(DAY_MS) / (DAY_MS / HOURS as i64)).unwrap_or(0).min(HOURS - 1)
     }
 
     /// Chances of a tick in an hour of the day.
-    fn chances_in(&self, hour: usize) -> Matrix {
+    fn chances_in(&self, hour: usize) -> PhaseMatrix {
         let mut chances = self.chances.clone();
         for (from, row) in chances.iter_mut().enumerate() {
             let kind = from / self.each;
@@ -236,7 +238,7 @@ impl Phases {
     }
 
     /// The phases that show as `up` or down.
-    pub(super) fn of(&self, up: bool) -> std::ops::Range<usize> {
+    pub fn of(&self, up: bool) -> std::ops::Range<usize> {
         if up { self.each..2 * self.each } else { 0..self.each }
     }
 
@@ -246,7 +248,7 @@ impl Phases {
     }
 
     /// Expected changes between phases over what was seen.
-    fn counts<S: Sighting>(&self, seen: &[S], scratch: &mut Scratch) -> Matrix {
+    fn counts<S: Sighting>(&self, seen: &[S], scratch: &mut Scratch) -> PhaseMatrix {
         let phases = self.count();
         let mut counts = square(phases);
         let Some(first) = seen.first() else { return counts };
@@ -310,7 +312,7 @@ impl Phases {
     }
 
     /// The share of time that is up, and the chances a tick that what is up goes down and that what is down comes up.
-    pub(super) fn shares(&self) -> (f64, f64, f64) {
+    pub fn shares(&self) -> (f64, f64, f64) {
         let shares = self.start().0;
         let of = |up: bool| -> (f64, f64) {
             let share: f64 = self.of(up).map(|phase| shares[phase]).sum();
@@ -324,7 +326,7 @@ impl Phases {
 
     /// The runs of spot by their kind, the shortest first: the share of them that begin in each phase of up, and its chance a tick to end. With one phase of a kind
     /// all runs are of the first.
-    pub(super) fn runs(&self) -> [Run; MOST] {
+    pub fn runs(&self) -> [Run; MOST] {
         let shares = self.start().0;
         let mut runs = [Run { share: 0.0, ends: 1.0 }; MOST];
         for (run, phase) in runs.iter_mut().zip(self.of(true)) {
@@ -357,7 +359,7 @@ impl Phases {
     }
 
     /// Takes into a belief what was seen of its own tick, after all.
-    pub(super) fn show(&self, belief: &mut Belief, up: bool) {
+    pub fn show(&self, belief: &mut Belief, up: bool) {
         for phase in self.of(!up) {
             belief.0[phase] = 0.0;
         }
@@ -377,7 +379,7 @@ impl Phases {
 
     /// Chances of the phases after `step_ms` in an hour of the day, and of them without spot having been lost between: for both, row by row of the phase
     /// before.
-    pub(super) fn over(&self, step_ms: f64, hour: usize) -> (Matrix, Matrix) {
+    pub fn over(&self, step_ms: f64, hour: usize) -> (PhaseMatrix, PhaseMatrix) {
         let ticks = step_ms / self.tick_ms as f64;
         let phases = self.count();
         let kept = |from: usize, to: usize| from >= self.each && to >= self.each;
@@ -386,11 +388,11 @@ impl Phases {
         for (from, row) in stays.iter_mut().enumerate() {
             row.iter_mut().enumerate().for_each(|(to, chance)| *chance *= f64::from(u8::from(kept(from, to))));
         }
-        let unit = |within: bool| -> Matrix {
+        let unit = |within: bool| -> PhaseMatrix {
             let one = |from: usize, to: usize| f64::from(u8::from(from == to && (!within || kept(from, to))));
             (0..phases).map(|from| (0..phases).map(|to| one(from, to)).collect()).collect()
         };
-        let power = |matrix: &Matrix, within: bool| {
+        let power = |matrix: &PhaseMatrix, within: bool| {
             let mut product = unit(within);
             for _ in 0..ticks.floor() as usize {
                 product = times(&product, matrix);
@@ -404,6 +406,33 @@ impl Phases {
             times(&product, &rest)
         };
         (power(&chances, false), power(&stays, true))
+    }
+
+    /// The chances of enough spot so many ticks ahead, in order, of a belief at a moment after the first tick. O(ticks · phases²).
+    pub fn forecast(&self, belief: &Belief, at_ms: i64, ahead: &[usize]) -> Vec<Outlook> {
+        let by_hour: Vec<PhaseMatrix> = (0..HOURS).map(|hour| self.chances_in(hour)).collect();
+        let onward = |from: &[f64], by: &PhaseMatrix, within: std::ops::Range<usize>| {
+            let mut next = vec![0.0; from.len()];
+            for to in within {
+                next[to] = from.iter().zip(by).map(|(chance, row)| chance * row[to]).sum();
+            }
+            next
+        };
+        let up = |chances: &[f64]| self.of(true).map(|phase| chances[phase]).sum::<f64>();
+        let (mut any, mut kept) = (belief.0.clone(), belief.0.clone());
+        self.of(false).for_each(|phase| kept[phase] = 0.0);
+        let mut tick = 0;
+        let mut result = Vec::with_capacity(ahead.len());
+        for ticks in ahead {
+            while tick < *ticks {
+                tick += 1;
+                let by = &by_hour[self.hour(at_ms + tick as i64 * self.tick_ms)];
+                any = onward(&any, by, 0..self.count());
+                kept = onward(&kept, by, self.of(true));
+            }
+            result.push(Outlook { at: up(&any).clamp(0.0, 1.0), through: up(&kept).clamp(0.0, 1.0) });
+        }
+        result
     }
 }
 
@@ -430,6 +459,18 @@ mod tests {
         let Belief(shares) = phases.start();
         assert!((shares[1] - (21.0 / 45.0) / (21.0 / 45.0 + 20.0 / 44.0)).abs() < 1e-9);
         assert_eq!(phases.after(&past).0, [0.0, 1.0]);
+    }
+
+    /// By hand: a chain that goes down with 0.1 and comes up with 0.3 is up with 0.75 + 0.25·0.6^n, n ticks after it was, and through with 0.9^n.
+    #[test]
+    fn chances_ahead_by_hand() {
+        let phases =
+            Phases { each: 1, chances: vec![vec![0.7, 0.3], vec![0.1, 0.9]], daily: [[1.0; HOURS]; 2], tick_ms: HOUR };
+        for (ahead, outlook) in [1usize, 2, 30].iter().zip(phases.forecast(&Belief(vec![0.0, 1.0]), 0, &[1, 2, 30])) {
+            let ticks = *ahead as i32;
+            assert!((outlook.at - (0.75 + 0.25 * 0.6f64.powi(ticks))).abs() < 1e-12, "{ticks}: {outlook:?}");
+            assert!((outlook.through - 0.9f64.powi(ticks)).abs() < 1e-12, "{ticks}: {outlook:?}");
+        }
     }
 
     /// Long runs of 100 ticks and short ones of 2, in turn, ticks of five minutes.
@@ -497,7 +538,7 @@ mod tests {
             let mut belief = phases.after(&past);
             (0..age).for_each(|_| phases.see(&mut belief, true));
             let (all, kept) = phases.over(900_000.0, 0);
-            let sum = |matrix: &Matrix| -> f64 {
+            let sum = |matrix: &PhaseMatrix| -> f64 {
                 belief.0.iter().zip(matrix).map(|(chance, row)| chance * row.iter().sum::<f64>()).sum()
             };
             sum(&all) - sum(&kept)
