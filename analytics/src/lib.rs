@@ -22,6 +22,7 @@ pub mod quality;
 pub mod report;
 pub mod rollup;
 pub mod schema;
+pub mod state;
 pub mod stats;
 pub mod storage;
 pub mod time;

@@ -12,7 +12,7 @@
 //! [`sim`] is the engine: it replays jobs under any order, scan, placement and preemption, on any cluster, and imports none of its users.
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`rounds`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`rounds`] who gets which GPU type, [`mig`] which GPUs are cut into slices, [`start`] says when a waiting job starts;
 //! [`plan`] is what plans share, [`market`] what can be rented or bought at which price and what jobs need of it; no plan imports another. [`plan::emit`] writes what a plan advises, and puts it into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
@@ -35,6 +35,7 @@ pub mod power;
 pub mod queues;
 pub mod serving;
 pub mod sharing;
+pub mod start;
 pub mod synth;
 
 use tracecast_plan::yaml;

@@ -106,6 +106,7 @@ mod spot;
 mod tables;
 mod topology;
 mod utilisation;
+mod when;
 mod window;
 
 struct Folder(tempfile::TempDir);

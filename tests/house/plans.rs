@@ -11,7 +11,7 @@ use super::{root, source};
 const PLANS: [&str; 11] =
     ["burst", "capacity", "cloud", "defer", "fleet", "instances", "mig", "power", "queues", "serving", "sharing"];
 /// Modules that plans may import.
-const FOUNDATIONS: [&str; 5] = ["backtest", "downstream", "market", "one_gpu", "synth"];
+const FOUNDATIONS: [&str; 6] = ["backtest", "downstream", "market", "one_gpu", "start", "synth"];
 /// Modules that may import plans.
 const REPORTS: [&str; 1] = ["advice"];
 

@@ -7,6 +7,7 @@ mod audit;
 mod backtest;
 mod backtest_demand;
 mod backtest_interference;
+mod backtest_start;
 mod burst;
 mod capacity;
 mod cloud;
@@ -51,6 +52,7 @@ mod train_demand;
 mod train_interference;
 mod trained;
 mod utilisation;
+mod when;
 
 use std::num::NonZeroUsize;
 
@@ -137,6 +139,10 @@ Example, which nodes of the bundled sample can sleep:
   tracecast plan power datasets/sample"
     )]
     Plan(plan::Plan),
+    /// Say when a waiting job will start, from the cluster as it is now
+    ///
+    /// The cluster is replayed forward from dumps of its scheduler, again and again, with run times drawn from what jobs of the same user and size took.
+    When(Box<when::When>),
     /// Serve predictions to schedulers over HTTP, and learn from the events that they send
     Serve(serve::Serve),
     /// Ask a saved plan what to do in the next slot
@@ -180,6 +186,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Audit(request) => audit::run(request, quiet),
         Command::Model(model) => model::run(model, quiet),
         Command::Serve(request) => serve::run(request, quiet),
+        Command::When(request) => when::run(request, quiet),
         Command::Plan(plan) => plan::run(plan, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),

@@ -4,8 +4,8 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::cmd::{
-    backtest, backtest_demand, backtest_interference, models, predict, predict_interference, spot, train, train_all,
-    train_demand, train_interference, utilisation,
+    backtest, backtest_demand, backtest_interference, backtest_start, models, predict, predict_interference, spot,
+    train, train_all, train_demand, train_interference, utilisation,
 };
 
 /// What to do with models.
@@ -122,6 +122,10 @@ pub(crate) enum Backtest {
     /// Every model is fitted again and again, each time on what was known at that moment, and says
     /// how likely there is enough spot for the hours that come.
     Spot(Box<spot::BacktestSpot>),
+    /// Compare answers to when a waiting job will start with when it started, model by model
+    ///
+    /// The jobs are replayed under a policy, and jobs that had to wait are asked about as they were submitted, on what was known then.
+    Start(Box<backtest_start::BacktestStart>),
     /// Compare forecasts of GPU utilisation and memory with what was read, model by model
     ///
     /// On a trace, every job is forecast when it starts, from readings taken before. On a table of
@@ -149,6 +153,7 @@ pub(crate) fn run(model: &Model, quiet: bool) -> Result<()> {
         Model::Backtest(Backtest::Demand(request)) => backtest_demand::run(request, quiet),
         Model::Backtest(Backtest::Interference(request)) => backtest_interference::run(request, quiet),
         Model::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
+        Model::Backtest(Backtest::Start(request)) => backtest_start::run(request, quiet),
         Model::Backtest(Backtest::Utilisation(request)) => utilisation::backtest(request, quiet),
         Model::List(request) => models::run(request),
     }

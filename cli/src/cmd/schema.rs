@@ -68,8 +68,12 @@ pub(crate) enum SchemaOf {
     PlanRentJobTest,
     /// `model backtest spot --format json`
     ModelBacktestSpot,
+    /// `model backtest start --format json`
+    ModelBacktestStart,
     /// `model backtest utilisation --format json`
     ModelBacktestUtilisation,
+    /// `when --format json`
+    When,
     /// `plan allocation --format json`
     PlanAllocation,
     /// `plan queues --format json`
@@ -153,7 +157,9 @@ pub(crate) fn run(arguments: &Schema) -> Result<()> {
         SchemaOf::PlanDefer => tracecast_planner::defer::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),
         SchemaOf::PlanRentJobTest => tracecast_planner::cloud::answer::json_schema(),
+        SchemaOf::ModelBacktestStart => tracecast_planner::start::answer::json_schema(),
         SchemaOf::ModelBacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
+        SchemaOf::When => tracecast_planner::start::when::json_schema(),
         SchemaOf::ModelBacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
         SchemaOf::PlanAllocation => tracecast_planner::rounds::answer::json_schema(),
         SchemaOf::PlanShareCouples => tracecast_planner::sharing::answer::json_schema(),
