@@ -22,6 +22,9 @@ use crate::ingest::{Observer, SourceFile, expand};
 /// Most bytes of a dump, unpacked: 100,000 jobs are about 500 MB of JSON.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// Longest time between two dumps of one moment, milliseconds.
+const APART_MS: i64 = 600_000;
+
 /// What keeps a job from starting that is neither its turn nor room.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocked {
@@ -83,6 +86,8 @@ pub struct LiveJob {
     pub limit_s: Option<f64>,
     /// GPUs it holds or asks for in all.
     pub gpus: Option<f64>,
+    /// Processor cores it holds or asks for in all.
+    pub cpus: Option<f64>,
     /// Nodes it holds or asks for.
     pub nodes: Option<u32>,
     /// Names of the nodes it holds.
@@ -104,6 +109,8 @@ pub struct NodeState {
     pub gpus: u32,
     /// Their type.
     pub gpu_type: Option<String>,
+    /// Processor cores.
+    pub cpus: u32,
     /// Whether it takes jobs.
     pub usable: bool,
     /// Its state, in the scheduler's words.
@@ -146,12 +153,19 @@ impl ClusterState {
     pub fn read(paths: &[PathBuf], observer: &dyn Observer) -> Result<Self> {
         let mut state = Self::default();
         let (mut taken, mut others) = (0, 0u64);
+        let mut moments = [None; 2];
         let files = expand(paths)?;
         for file in &files {
             let text = text(file, observer)?;
             // A folder of dumps may hold other things; what is named by itself has to be a dump.
             match serde_json::from_str::<serde_json::Value>(&text) {
-                Ok(document) => taken += usize::from(slurm::take(&mut state, file.name(), &document)?),
+                Ok(document) => {
+                    let Some(dump) = slurm::take(&mut state, file.name(), &document)? else { continue };
+                    taken += 1;
+                    let [of_jobs, of_others] = &mut moments;
+                    let moment = if dump.has_jobs { of_jobs } else { of_others };
+                    *moment = (*moment).max(dump.at_ms);
+                }
                 Err(error) if files.len() == 1 => {
                     return Err(Error::Format {
                         file: file.name().to_owned(),
@@ -171,6 +185,17 @@ impl ClusterState {
                 what: "no dump of a scheduler is among them".to_owned(),
                 remedy: "name what `squeue --json` and `scontrol show node --json` print".to_owned(),
             });
+        }
+        // Jobs tell what time it is: how long they have run is counted from there.
+        let [of_jobs, of_others] = moments;
+        state.now_ms = of_jobs.or(of_others);
+        if let Some(apart_ms) =
+            of_jobs.zip(of_others).map(|(one, other)| (one - other).abs()).filter(|apart| *apart > APART_MS)
+        {
+            let apart = crate::report::format::duration(apart_ms as f64 / 1e3);
+            state
+                .notes
+                .push(format!("The dumps were made up to {apart} apart, so nodes and jobs may not go together."));
         }
         if others > 0 {
             let files =

@@ -78,13 +78,22 @@ fn names(list: Option<&str>) -> Vec<String> {
     list.and_then(|list| hostlist::expand(list, MOST_NODES).ok()).unwrap_or_default()
 }
 
-/// Takes a document into a state; whether it held anything of a cluster.
+/// A dump that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dump {
+    /// Whether it is of jobs.
+    pub(super) has_jobs: bool,
+    /// When it was made, milliseconds since the Unix epoch.
+    pub(super) at_ms: Option<i64>,
+}
+
+/// Takes a document into a state; none if it holds nothing of a cluster.
 ///
 /// # Errors
 /// If it is an answer that failed.
-pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Result<bool> {
+pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Result<Option<Dump>> {
     let list = |name: &str| document.get(name).and_then(Value::as_array);
-    let Some(fields) = document.as_object() else { return Ok(false) };
+    let Some(fields) = document.as_object() else { return Ok(None) };
     let errors: Vec<String> = list("errors").into_iter().flatten().map(in_words).collect();
     if !errors.is_empty() {
         return Err(Error::Format {
@@ -95,6 +104,7 @@ pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Re
             remedy: "ask Slurm again".to_owned(),
         });
     }
+    let mut dump = Dump { has_jobs: false, at_ms: moment(fields.get("last_update")) };
     let mut holds = false;
     let is_live = |job: &Value| job.get("job_state").is_some() && job.get("submit_time").is_some();
     if let Some(jobs) = list("jobs").filter(|jobs| jobs.is_empty() || jobs.iter().any(is_live)) {
@@ -107,13 +117,12 @@ pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Re
                 .filter_map(|name| moment(job.get(name)))
                 .max()
         };
-        let asked = moment(fields.get("last_update")).or_else(|| jobs.iter().filter_map(of_job).max());
-        state.now_ms = state.now_ms.max(asked);
+        dump.at_ms = dump.at_ms.or_else(|| jobs.iter().filter_map(of_job).max());
+        dump.has_jobs = true;
     }
     if let Some(nodes) = list("nodes").filter(|nodes| nodes.iter().any(|node| node.get("name").is_some())) {
         holds = true;
         state.nodes.extend(nodes.iter().filter_map(node));
-        state.now_ms = state.now_ms.max(moment(fields.get("last_update")));
     }
     if let Some(partitions) = list("partitions") {
         holds = true;
@@ -123,7 +132,8 @@ pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Re
         holds = true;
         state.reservations.extend(reservations.iter().filter_map(reservation));
     }
-    Ok(holds || ["sinfo", "statistics", "shares"].iter().any(|name| fields.contains_key(*name)))
+    holds |= ["sinfo", "statistics", "shares"].iter().any(|name| fields.contains_key(*name));
+    Ok(holds.then_some(dump))
 }
 
 /// An error of an answer in words.
@@ -159,6 +169,7 @@ fn node(of: &Value) -> Option<NodeState> {
             .map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
         gpus: gpus as u32,
         gpu_type: tres.gpu_type().or(gres.1),
+        cpus: tres.cpus.or_else(|| number(of.get("cpus"))).unwrap_or(0.0) as u32,
         usable: !state.iter().any(|word| OUT.contains(&word.as_str())),
         state: state.join("+"),
     })
@@ -241,6 +252,7 @@ fn job(of: &Value) -> Option<LiveJob> {
         start_ms: moment(of.get("start_time")),
         limit_s: number(of.get("time_limit")).filter(|minutes| *minutes > 0.0).map(|minutes| minutes * 60.0),
         gpus,
+        cpus: listed.iter().find_map(|tres| tres.cpus).or_else(|| number(of.get("cpus"))),
         nodes,
         on: if phase == Phase::Running { names(text(of, "nodes")) } else { Vec::new() },
         tasks: u32::try_from(waits).unwrap_or(u32::MAX),
@@ -287,8 +299,8 @@ mod tests {
 
     fn read(document: &Value) -> ClusterState {
         let mut state = ClusterState::default();
-        assert!(take(&mut state, "dump", document).unwrap());
-        state
+        let dump = take(&mut state, "dump", document).unwrap().unwrap();
+        ClusterState { now_ms: dump.at_ms, ..state }
     }
 
     fn set(number: i64) -> Value {

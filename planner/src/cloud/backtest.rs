@@ -2,7 +2,7 @@
 //!
 //! The starts of a trace are [spread evenly](crate::plan::window::spread) over it, the first at its first tick and the last so that the loosest deadline
 //! ends with it; all deadlines are tried from the same starts. A start is decided with the ticks before it (the first with the prior of the
-//! [phases](super::phases) alone) and what its job has seen since. A cost is a share of that of all on-demand. **Over the omniscient** is the mean, over
+//! [phases](tracecast_predictors::spot::phases) alone) and what its job has seen since. A cost is a share of that of all on-demand. **Over the omniscient** is the mean, over
 //! the starts, of the cost above the optimum as a share of that. **Chosen** is the policy that costs least, without a miss, over the earlier half of the starts
 //! of each trace; its figures on the later half stand apart.
 //!

@@ -1,4 +1,4 @@
-//! The dynamic programme: the least expected cost of a job with a deadline when availability follows [phases](super::phases).
+//! The dynamic programme: the least expected cost of a job with a deadline when availability follows [phases](tracecast_predictors::spot::phases).
 //!
 //! Time runs in steps of h. The state is the work left w, the spare time s (time to the deadline less w), what is held, whether spot is up, and the
 //! belief: with two phases of each kind one number, the chance of the long one. A step that works takes w down by one, a step that waits or sets up takes s down by one, and less spare time than a changeover is infinitely dear unless on-demand runs. With E

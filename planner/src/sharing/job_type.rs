@@ -11,7 +11,7 @@
 //! u, m       utilisation in percent and memory in MiB of the job, as it was or as it is said; u', m' those of the type, as its profile has them
 //! ```
 //!
-//! A replay needs both: how fast two are goes by what they are, who goes beside whom by what is told. So it has a kind for each pair of the two that occurs ([`JobsAsKnown`]).
+//! A replay needs both: how fast two are goes by what they are, who goes beside whom by what is told. So it has a kind for each pair of the two that occurs (`JobsAsKnown`).
 //!
 //! O(jobs × types + pairs²). Worked number: types at 40 and 90 %, a job that used 80 % and was predicted at 50 %: it is of the second type, and told as the first.
 

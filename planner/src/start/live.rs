@@ -3,6 +3,7 @@
 //! ```text
 //! nodes       those that take jobs now, and those of a reservation that has begun are left out; nodes that share a partition, directly or over others, are one pool
 //! queue       by the scheduler's priority, highest first, of equals by submission; backfill by time limits
+//! resource    GPUs; of a job without any, processor cores, in parts of a 64th of the largest node
 //! left out    jobs without GPUs, held jobs, jobs that wait for others, for licences or for a reservation: when these end nobody knows
 //! begins      a job with a time to begin comes then; a waiting array is as many jobs as it has tasks, at most `MOST_TASKS`; one that may run k at once is k jobs, each
 //!             as long as its part of the tasks one after the other
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
-use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
+use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, NodeState, Phase};
 use tracecast_analytics::time::DAY_MS;
 
 use super::baseline::PastWaits;
@@ -34,6 +35,35 @@ const MOST_TASKS: u32 = 1000;
 const DAYS: i64 = 8;
 /// Time limit where neither the job nor a history says one, seconds.
 const USUAL_LIMIT_S: f64 = 86_400.0;
+
+/// Resource that jobs wait for: GPUs, or so many processor cores at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Unit {
+    /// Cores that are one unit; none if units are GPUs.
+    cores: Option<u32>,
+}
+
+impl Unit {
+    /// What a job waits for; one that is not in the queue for GPUs.
+    fn new(state: &ClusterState, found: Option<&LiveJob>) -> Self {
+        let most = state.nodes.iter().map(|node| node.cpus).max().unwrap_or(0);
+        let is_without = found.is_some_and(|job| job.gpus.is_none_or(|gpus| gpus <= 0.0));
+        Self { cores: is_without.then(|| most.div_ceil(MAX_GPUS_PER_NODE).max(1)) }
+    }
+
+    /// Units of a node.
+    fn of_node(self, node: &NodeState) -> u32 {
+        self.cores.map_or(node.gpus, |cores| node.cpus / cores).min(MAX_GPUS_PER_NODE)
+    }
+
+    /// Units of a job, as a number of GPUs.
+    fn of_job(self, job: &LiveJob) -> Option<f64> {
+        match self.cores {
+            None => job.gpus,
+            Some(cores) => job.cpus.map(|cpus| (cpus / f64::from(cores)).ceil()),
+        }
+    }
+}
 
 /// A job that is not in the queue, and is asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -149,8 +179,10 @@ pub struct Live {
     pub now_ms: i64,
     /// Partition.
     pub partition: String,
-    /// GPUs.
+    /// GPUs, or units of processor cores.
     pub gpus: u32,
+    /// Cores that are one unit; none if units are GPUs.
+    pub cores: Option<u32>,
     /// Start as the scheduler expects it, milliseconds since the Unix epoch.
     pub scheduled_ms: Option<i64>,
     /// When it starts.
@@ -170,7 +202,7 @@ fn usable(state: &ClusterState, now_ms: i64) -> BTreeSet<String> {
 }
 
 /// Nodes as pools, and the partitions as VCs.
-fn cluster(state: &ClusterState, now_ms: i64) -> (Cluster, BTreeMap<String, u16>) {
+fn cluster(state: &ClusterState, now_ms: i64, unit: Unit) -> (Cluster, BTreeMap<String, u16>) {
     let usable = usable(state, now_ms);
     let mut names: BTreeSet<&str> = state.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
     names.extend(state.jobs.iter().filter_map(|job| job.partition.as_deref()));
@@ -194,10 +226,10 @@ fn cluster(state: &ClusterState, now_ms: i64) -> (Cluster, BTreeMap<String, u16>
     for (at, _) in first.iter().enumerate() {
         pools.entry(find(&first, at)).or_default();
     }
-    for node in state.nodes.iter().filter(|node| node.gpus > 0 && usable.contains(&node.name)) {
+    for node in state.nodes.iter().filter(|node| unit.of_node(node) > 0 && usable.contains(&node.name)) {
         let Some(place) = node.partitions.first().and_then(|name| places.get(name.as_str())) else { continue };
         let group = pools.entry(find(&first, *place)).or_default();
-        *group.entry((node.gpus.min(MAX_GPUS_PER_NODE), node.gpu_type.clone())).or_default() += 1;
+        *group.entry((unit.of_node(node), node.gpu_type.clone())).or_default() += 1;
     }
     let roots: Vec<usize> = pools.keys().copied().collect();
     let mut result = Cluster::default();
@@ -262,9 +294,15 @@ impl Queue {
     }
 
     /// Takes in a job that runs or waits, or counts why it is left out; the first of its tasks, if it waits.
-    fn take(&mut self, submit: i64, job: &LiveJob, vcs: &BTreeMap<String, u16>, now_ms: i64) -> Option<u32> {
+    fn take(
+        &mut self,
+        submit: i64,
+        job: &LiveJob,
+        vcs: &BTreeMap<String, u16>,
+        (now_ms, unit): (i64, Unit),
+    ) -> Option<u32> {
         let vc = job.partition.as_ref().and_then(|name| vcs.get(name)).copied();
-        let shape = shape(job.gpus, job.nodes);
+        let shape = shape(unit.of_job(job), job.nodes);
         let why = match (vc, shape, &job.blocked) {
             (None, ..) => Some("in a partition that is not known"),
             (_, None, _) => Some("without whole GPUs"),
@@ -375,16 +413,23 @@ pub fn starts(
                 .to_owned(),
         )
     })?;
-    if state.nodes.iter().all(|node| node.gpus == 0) {
-        let what = if state.nodes.is_empty() { "there is no dump of the nodes" } else { "no node has GPUs" };
-        return Err(Error::no_jobs(format!("{what}; name what `scontrol show node --json` prints")));
-    }
-    let mut notes = state.notes.clone();
-    let (cluster, vcs) = cluster(state, now_ms);
     let found = match target {
         JobOrShape::Job(id) => Some(find(state, id)?),
         JobOrShape::New(_) => None,
     };
+    let unit = Unit::new(state, found);
+    if state.nodes.iter().all(|node| unit.of_node(node) == 0) {
+        let what = if state.nodes.is_empty() { "there is no dump of the nodes" } else { "no node has GPUs or cores" };
+        return Err(Error::no_jobs(format!("{what}; name what `scontrol show node --json` prints")));
+    }
+    let mut notes = state.notes.clone();
+    if let Some(cores) = unit.cores {
+        let each = format::counted(u64::from(cores), "processor core", "processor cores");
+        notes.push(format!(
+            "The job asks for no GPUs: it waits for processor cores, counted by {each}; what is called a GPU here is that."
+        ));
+    }
+    let (cluster, vcs) = cluster(state, now_ms, unit);
     let largest = || {
         let in_partition = |name: &String| state.nodes.iter().filter(|node| node.partitions.contains(name)).count();
         vcs.keys().max_by_key(|name| in_partition(name)).cloned().unwrap_or_default()
@@ -396,7 +441,7 @@ pub fn starts(
         }
         (_, Some(job)) => {
             let partition = job.partition.clone().unwrap_or_else(largest);
-            (partition, job.gpus, job.nodes, job.limit_s, job.user.clone())
+            (partition, unit.of_job(job), job.nodes, job.limit_s, job.user.clone())
         }
         (JobOrShape::Job(_), None) => return Err(Error::defect("a job was found and lost".to_owned())),
     };
@@ -406,7 +451,8 @@ pub fn starts(
     };
     let Some(wanted) = shape(gpus, nodes) else {
         return Err(Error::no_jobs(
-            "the job asks for no whole GPUs, and only what waits for these is replayed".to_owned(),
+            "the job asks for no whole GPUs, or the dumps do not say how many; only what waits for these is replayed"
+                .to_owned(),
         ));
     };
     let mut live = Live {
@@ -414,6 +460,7 @@ pub fn starts(
         now_ms,
         partition,
         gpus: wanted.gpus,
+        cores: unit.cores,
         scheduled_ms: found.and_then(|job| job.start_ms),
         starts: Starts::TooLarge,
         around: [0; 3],
@@ -454,7 +501,7 @@ pub fn starts(
                 target_at = Some(at);
             }
             Entry::Live(job) => {
-                let first = queue.take(submit, job, &vcs, now_ms);
+                let first = queue.take(submit, job, &vcs, (now_ms, unit));
                 if found.is_some_and(|found| found.id == job.id) {
                     target_at = first;
                 }
@@ -552,6 +599,7 @@ mod tests {
             partitions: partitions.iter().map(|name| (*name).to_owned()).collect(),
             gpus: 8,
             gpu_type: None,
+            cpus: 64,
             usable,
             state: String::new(),
         }
@@ -573,6 +621,7 @@ mod tests {
             start_ms: (phase == Phase::Running).then_some(0),
             limit_s: Some(7200.0),
             gpus: Some(gpus),
+            cpus: Some(8.0 * gpus),
             nodes: None,
             on: on.iter().map(|name| (*name).to_owned()).collect(),
             tasks: 1,
@@ -636,6 +685,21 @@ mod tests {
             JobOrShape::New(ShapeRequest { gpus: 8, partition: Some("gpu".to_owned()), ..ShapeRequest::default() });
         let third = median(starts(&state, None, &new, Scan::Easy, (40, 1)).unwrap());
         assert!(first < second && second < third, "{first} {second} {third}");
+    }
+
+    /// Without GPUs cores are waited for: 128 of a node are 64 units of two.
+    #[test]
+    fn where_no_node_has_gpus_cores_count() {
+        let mut state = state();
+        for node in &mut state.nodes {
+            (node.gpus, node.cpus) = (0, 128);
+        }
+        for job in &mut state.jobs {
+            (job.gpus, job.cpus) = (Some(0.0), Some(127.0));
+        }
+        let live = ask(&state, "3");
+        assert_eq!((live.gpus, live.cores, live.around), (64, Some(2), [1, 1, 64]));
+        assert!(matches!(live.starts, Starts::Drawn(_)));
     }
 
     /// Six tasks, two at once, on a node of 8: another job of 8 waits for three runs.

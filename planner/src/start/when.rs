@@ -90,8 +90,10 @@ pub struct WhenAnswer {
     pub now: String,
     /// Partition.
     pub partition: String,
-    /// GPUs.
+    /// GPUs; of a job without any, units of so many processor cores as `cores_each` says.
     pub gpus: u32,
+    /// Processor cores that are one unit; null if units are GPUs.
+    pub cores_each: Option<u32>,
     /// Since when it runs; null of one that waits.
     pub running_since: Option<String>,
     /// What keeps it, if that is neither its turn nor room: nothing is said of its start then.
@@ -204,6 +206,7 @@ impl WhenAnswer {
             now: format_rfc3339(live.now_ms),
             partition: live.partition.clone(),
             gpus: live.gpus,
+            cores_each: live.cores,
             running_since: if let Starts::Runs(since) = live.starts { Some(format_rfc3339(since)) } else { None },
             blocked: match &live.starts {
                 Starts::Blocked(blocked) => Some(in_words(blocked)),
@@ -299,6 +302,7 @@ mod tests {
             now_ms: 0,
             partition: "gpu".to_owned(),
             gpus: 8,
+            cores: None,
             scheduled_ms: Some(3_600_000),
             starts,
             around: [1, 1, 8],

@@ -13,7 +13,7 @@
 //! begins with the shares of time of the chain, and each tick is b′(j) ∝ Σ b(i)·P(i, j) over the phases j of what is seen.
 //!
 //! **Hours of the day** ([`Phases::with_hours`]). Spot that was up at an hour is likelier up a day later than half a day later. So each hour multiplies the
-//! chances to come up and to go down by (seen + c)/(expected + c), as [`daily`](super::factor::daily) has it: changes seen and expected in the
+//! chances to come up and to go down by (seen + c)/(expected + c), as [`daily`] has it: changes seen and expected in the
 //! hours around it, and a prior of c changes. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
 //! updated without them.
 //!
