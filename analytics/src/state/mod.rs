@@ -1,7 +1,7 @@
 //! The cluster as it is now: nodes, partitions, reservations, and jobs that run or wait, from dumps of its scheduler.
 //!
 //! A history says what happened, a [`ClusterState`] what is. It is read from files or folders of dumps that are recognised by their form
-//! ([`slurm`]), whatever they are called, and several make one state. What a dump does not say is unknown: without nodes nobody can say what is free.
+//! (module `slurm`), whatever they are called, and several make one state. What a dump does not say is unknown: without nodes nobody can say what is free.
 //!
 //! Why a job waits is told apart as far as the dump has it ([`Blocked`]): held, a time to begin, a job before it, a reservation, tasks of its array, licences. All
 //! else waits for its turn and for room.
