@@ -607,7 +607,5 @@ impl Answer {
 
 /// Capitalises a text and ends it with a full stop.
 fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+    format!("{}.", format::capitalised(text.trim_end_matches('.')))
 }

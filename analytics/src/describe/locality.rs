@@ -18,7 +18,7 @@ use super::summary::int;
 use super::topic::{CAVEAT_BELOW, Topic, TopicResult, hours, share};
 use crate::facts::placed::{self, Placements};
 use crate::facts::{JobFacts, SizeClass};
-use crate::report::format::{count, duration, percent};
+use crate::report::format::{capitalised, count, duration, percent};
 use crate::report::{Axis, BarLayout, BarSeries, Cell, Chart, Column, ReportTable, Section};
 use crate::stats::quantile;
 use crate::stats::sum::NeumaierSum;
@@ -299,13 +299,13 @@ fn delay_table(delay: &Delay) -> ReportTable {
         Column::with_unit("Wait", "h"),
         Column::with_unit("GPUs × wait", "h"),
     ];
-    columns.extend(delay.all.causes.iter().map(|share| {
-        let name = share.cause.name(delay.quota_known, delay.nodes_known);
-        let mut letters = name.chars();
-        Column::number(
-            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect::<String>()),
-        )
-    }));
+    columns.extend(
+        delay
+            .all
+            .causes
+            .iter()
+            .map(|share| Column::number(capitalised(share.cause.name(delay.quota_known, delay.nodes_known)))),
+    );
     let mut table = ReportTable::new("What jobs waited for, shares of the GPU-hours waited", columns);
     for row in std::iter::once(&delay.all).chain(&delay.by_size) {
         let mut cells = vec![

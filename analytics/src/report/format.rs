@@ -40,6 +40,12 @@ pub fn counted(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// A text with its first letter as a capital.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Names separated by commas, the first `most` of them and how many there are more: `a, b and 3 more`.
 #[must_use]
 pub fn names<S: AsRef<str>>(all: &[S], most: usize) -> String {

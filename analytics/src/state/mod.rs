@@ -1,4 +1,4 @@
-//! The cluster as it is now: nodes, partitions, reservations, and jobs that run or wait, from dumps of its scheduler.
+//! The cluster as it is now: nodes, reservations, and jobs that run or wait, from dumps of its scheduler.
 //!
 //! A history says what happened, a [`ClusterState`] what is. It is read from files or folders of dumps that are recognised by their form
 //! (module `slurm`), whatever they are called, and several make one state. What a dump does not say is unknown: without nodes nobody can say what is free.
@@ -11,7 +11,7 @@
 
 mod slurm;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::PathBuf;
 
@@ -60,20 +60,12 @@ pub enum Phase {
 pub struct LiveJob {
     /// Identifier, such as `42`, or `42_7` of a task.
     pub id: String,
-    /// Name.
-    pub name: Option<String>,
     /// User.
     pub user: Option<String>,
-    /// Account.
-    pub account: Option<String>,
-    /// QOS.
-    pub qos: Option<String>,
     /// Partition; of several the first.
     pub partition: Option<String>,
     /// Where it is.
     pub phase: Phase,
-    /// The scheduler's word for why it waits.
-    pub reason: Option<String>,
     /// What keeps it from starting beside its turn and room.
     pub blocked: Option<Blocked>,
     /// Priority, highest first.
@@ -113,8 +105,6 @@ pub struct NodeState {
     pub cpus: u32,
     /// Whether it takes jobs.
     pub usable: bool,
-    /// Its state, in the scheduler's words.
-    pub state: String,
 }
 
 /// A time for which nodes are kept.
@@ -135,8 +125,6 @@ pub struct ClusterState {
     pub now_ms: Option<i64>,
     /// Nodes, by name.
     pub nodes: Vec<NodeState>,
-    /// Partitions and whether each takes jobs, by name.
-    pub partitions: BTreeMap<String, bool>,
     /// Jobs, in the order of the dumps.
     pub jobs: Vec<LiveJob>,
     /// Reservations.
@@ -204,14 +192,9 @@ impl ClusterState {
         }
         state.nodes.sort_by(|one, other| one.name.cmp(&other.name));
         state.nodes.dedup_by(|one, other| one.name == other.name);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         state.jobs.retain(|job| seen.insert(job.id.clone()));
         Ok(state)
-    }
-
-    /// GPUs of the nodes that take jobs.
-    pub fn usable_gpus(&self) -> u32 {
-        self.nodes.iter().filter(|node| node.usable).map(|node| node.gpus).sum()
     }
 }
 

@@ -124,15 +124,11 @@ pub(super) fn take(state: &mut ClusterState, file: &str, document: &Value) -> Re
         holds = true;
         state.nodes.extend(nodes.iter().filter_map(node));
     }
-    if let Some(partitions) = list("partitions") {
-        holds = true;
-        state.partitions.extend(partitions.iter().filter_map(partition));
-    }
     if let Some(reservations) = list("reservations") {
         holds = true;
         state.reservations.extend(reservations.iter().filter_map(reservation));
     }
-    holds |= ["sinfo", "statistics", "shares"].iter().any(|name| fields.contains_key(*name));
+    holds |= ["partitions", "sinfo", "statistics", "shares"].iter().any(|name| fields.contains_key(*name));
     Ok(holds.then_some(dump))
 }
 
@@ -141,12 +137,6 @@ fn in_words(error: &Value) -> String {
     let said = ["description", "error", "source"].into_iter().filter_map(|name| text(error, name));
     let said: Vec<&str> = said.collect();
     if said.is_empty() { error.to_string() } else { said.join(", ") }
-}
-
-fn partition(of: &Value) -> Option<(String, bool)> {
-    let inner = of.get("partition").filter(|inner| inner.is_object()).unwrap_or(of);
-    let state = words(inner, "state");
-    Some((owned(of, "name")?, state.is_empty() || state.iter().any(|word| word == "UP")))
 }
 
 fn reservation(of: &Value) -> Option<Reservation> {
@@ -171,7 +161,6 @@ fn node(of: &Value) -> Option<NodeState> {
         gpu_type: tres.gpu_type().or(gres.1),
         cpus: tres.cpus.or_else(|| number(of.get("cpus"))).unwrap_or(0.0) as u32,
         usable: !state.iter().any(|word| OUT.contains(&word.as_str())),
-        state: state.join("+"),
     })
 }
 
@@ -236,17 +225,13 @@ fn job(of: &Value) -> Option<LiveJob> {
     };
     // A list of resources without GPUs says that there are none, if nothing else says that there are.
     let gpus = listed.iter().find_map(Tres::gpus).or_else(asked).or_else(|| (!listed.is_empty()).then_some(0.0));
-    let reason = owned(of, "state_reason");
+
     Some(LiveJob {
         id,
-        name: owned(of, "name"),
         user: owned(of, "user_name"),
-        account: owned(of, "account"),
-        qos: owned(of, "qos"),
         partition: text(of, "partition").map(|all| all.split(',').next().unwrap_or(all).to_owned()),
         phase,
-        blocked: if phase == Phase::Pending { blocked(of, reason.as_deref()) } else { None },
-        reason,
+        blocked: if phase == Phase::Pending { blocked(of, text(of, "state_reason")) } else { None },
         priority: number(of.get("priority")),
         submit_ms: moment(of.get("submit_time")),
         start_ms: moment(of.get("start_time")),

@@ -31,7 +31,7 @@ pub(crate) struct When {
     #[arg(value_name = "JOB", required_unless_present = "gpus", conflicts_with = "gpus")]
     pub(crate) job: Option<String>,
     /// GPUs of a job that is not in the queue yet
-    #[arg(long, value_name = "N", help_heading = "A job that would be submitted")]
+    #[arg(long, value_name = "GPUS", help_heading = "A job that would be submitted")]
     pub(crate) gpus: Option<NonZeroU32>,
     /// Nodes that they are spread over [default: as few as possible]
     #[arg(long, value_name = "N", requires = "gpus", help_heading = "A job that would be submitted")]
@@ -47,7 +47,7 @@ pub(crate) struct When {
     pub(crate) limit: Option<i64>,
     /// Dumps of the cluster as it is: files or folders of what `squeue --json`, `scontrol show node --json` and slurmrestd print; - is stdin
     ///
-    /// They are recognised by their form, whatever their names. The nodes are needed, and the jobs; partitions and reservations are used if they are there.
+    /// They are recognised by their form, whatever their names. The nodes are needed, and the jobs; reservations are used if they are there.
     #[arg(long, value_name = "DUMP", required = true, num_args = 1..)]
     pub(crate) state: Vec<PathBuf>,
     /// Trace from which run times, arrivals and waits are learned [default: runs are drawn evenly up to the time limit]
@@ -94,9 +94,8 @@ fn kept(path: &Path) -> Result<Vec<RecordLine>> {
 fn keep(path: &Path, line: &RecordLine) -> Result<()> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    let written = file.as_mut().map_err(|error| std::io::Error::new(error.kind(), error.to_string()));
-    written.and_then(|file| file.write_all(text.as_bytes())).with_context(|| format!("write {}", path.display()))
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| format!("write {}", path.display()))
 }
 
 pub(crate) fn run(request: &When, quiet: bool) -> Result<()> {
@@ -121,12 +120,7 @@ pub(crate) fn run(request: &When, quiet: bool) -> Result<()> {
         }),
         (None, None) => return Err(Usage("name a job, or its GPUs with --gpus".to_owned()).into()),
     };
-    let scan = match request.scan.as_str() {
-        "strict" => Scan::Strict,
-        "skip" => Scan::Skip,
-        "conservative" => Scan::Conservative,
-        _ => Scan::Easy,
-    };
+    let scan = Scan::ALL.into_iter().find(|scan| scan.id() == request.scan).unwrap_or(Scan::Easy);
     let earlier = request.record.as_deref().map(kept).transpose()?;
     let record = earlier.map_or_else(StartRecord::default, |lines| judged(&lines, &state));
     let live = starts(&state, history.as_ref(), &target, scan, (request.draws as usize, request.seed))?;

@@ -192,16 +192,17 @@ pub fn plan(
         all.name_types(&told);
         types = told.lines();
     }
-    let of_use = JobUse::new(trace, &all, request.seed)?;
     let wanted: Vec<usize> = if request.gpu_types.is_empty() {
         (0..table.gpu_types().len()).collect()
     } else {
         request.gpu_types.iter().map(|name| gpu_named(table, name)).collect::<Result<_>>()?
     };
+    let evidence: Vec<PairEvidence> =
+        wanted.into_iter().map(|gpu| PairEvidence::new(table, gpu)).collect::<Result<_>>()?;
+    let of_use = JobUse::new(trace, &all, &evidence, request.seed)?;
     let mut result = Vec::new();
-    watch.more(wanted.len());
-    for gpu in wanted {
-        let evidence = PairEvidence::new(table, gpu)?;
+    watch.more(evidence.len());
+    for evidence in evidence {
         let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
         let forecasts = told.first().ok_or_else(|| Error::defect("no forecast was made".to_owned()))?;
         let study = study((&all, &of_use), &evidence, forecasts, request, watch)?;

@@ -232,6 +232,27 @@ impl PairEvidence {
     }
 }
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+impl PairEvidence {
+    /// Evidence of some types on one GPU type, with all pairs measured; no speeds where two do not fit.
+    pub(super) fn of_types(types: &[(&str, JobProfile)], speeds: impl Fn(usize, usize) -> Option<(f64, f64)>) -> Self {
+        use tracecast_predictors::interference::table::Speeds;
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("v100");
+        let jobs: Vec<usize> = types.iter().map(|(name, _)| table.job(name)).collect();
+        for (at, (job, (_, profile))) in jobs.iter().zip(types).enumerate() {
+            table.set_profile(gpu, *job, profile);
+            let pair = |(other, beside): (usize, &usize)| {
+                let speeds = speeds(at, other).map(|(a, b)| Speeds { a, b });
+                SharedPair { gpu, a: *job, b: *beside, speeds }
+            };
+            table.add_pairs(jobs.iter().enumerate().skip(at).map(pair));
+        }
+        Self::new(&table, gpu).unwrap()
+    }
+}
+
 /// Both speeds of `count` pairs of each job type that is left out, with partners that are not.
 fn drawn(
     table: &SharingTable,

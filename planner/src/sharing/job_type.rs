@@ -30,6 +30,7 @@ use super::evidence::PairEvidence;
 use super::pool::ClassPools;
 use crate::error::{Error, Result};
 use crate::one_gpu::{OneGpuJobs, TypedJobs, named_share};
+use crate::plan::interval::average;
 
 /// What tells the type of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,17 +115,23 @@ pub struct JobUse {
 }
 
 impl JobUse {
-    /// Of the jobs of a trace; of none if it has no telemetry of jobs.
+    /// Of the jobs of a trace; of none if it has no telemetry of jobs, or of no measured types all utilisations
+    /// are known, so that none is the nearest.
     ///
     /// # Errors
     /// If a learner fails.
-    pub fn new(trace: &Trace, all: &OneGpuJobs, seed: u64) -> Result<Self> {
+    pub fn new<'e>(
+        trace: &Trace,
+        all: &OneGpuJobs,
+        evidence: impl IntoIterator<Item = &'e PairEvidence>,
+        seed: u64,
+    ) -> Result<Self> {
+        if evidence.into_iter().all(|evidence| Profiles::new(evidence).of.is_empty()) {
+            return Ok(Self::default());
+        }
         // Without telemetry there is nothing to learn from, which is no error here.
         let Ok(history) = UsageHistory::new(trace) else { return Ok(Self::default()) };
-        let mut of_usage: Vec<BTreeMap<String, UsageEstimate>> = Vec::new();
-        for usage in Usage::ALL {
-            of_usage.push(at_submission(&history, usage, seed)?);
-        }
+        let of_usage = at_submission(history, seed)?;
         let of_job = |key: &String| {
             let mut estimates = [None; Usage::ALL.len()];
             estimates.iter_mut().zip(&of_usage).for_each(|(slot, of)| *slot = of.get(key).copied());
@@ -179,30 +186,6 @@ impl Profiles {
     }
 }
 
-/// How often what is told is right, and by how much it misses.
-#[derive(Debug, Clone, Copy, Default)]
-struct Hits {
-    jobs: usize,
-    right: usize,
-    missed: f64,
-}
-
-impl Hits {
-    fn add(&mut self, is_right: bool, error: f64) {
-        self.jobs += 1;
-        self.right += usize::from(is_right);
-        self.missed += error.abs();
-    }
-
-    fn share_right(&self) -> f64 {
-        self.right as f64 / self.jobs as f64
-    }
-
-    fn mean_error(&self) -> f64 {
-        self.missed / self.jobs as f64
-    }
-}
-
 /// Share of the GPU time that is of jobs whose type is from this.
 fn gpu_time_of(jobs: &TypedJobs, from: &[TypeFrom], what: TypeFrom) -> f64 {
     named_share(jobs, &from.iter().map(|from| *from == what).collect::<Vec<bool>>())
@@ -228,7 +211,7 @@ impl JobTypes {
         let profiles = Profiles::new(evidence);
         let (mut predicted, mut mean) = (jobs.kind.clone(), jobs.kind.clone());
         let mut from = Vec::with_capacity(is_named.len());
-        let [mut of_predicted, mut of_mean] = [Hits::default(), Hits::default()];
+        let mut by_use: Vec<JobType> = Vec::new();
         let others = predicted.iter_mut().zip(&mut mean);
         for (job, ((is_named, kind), (predicted, mean))) in
             is_named.into_iter().zip(&mut jobs.kind).zip(others).enumerate()
@@ -239,18 +222,18 @@ impl JobTypes {
                 (false, Some(_)) => TypeFrom::Telemetry,
                 (false, None) => TypeFrom::Draw,
             });
-            let Some(JobType { is, predicted: expected, mean: simple, utilisation }) = of_use else { continue };
-            (*kind, *predicted, *mean) = (is, expected, simple);
-            of_predicted.add(expected == is, utilisation.model - utilisation.truth);
-            of_mean.add(simple == is, utilisation.mean - utilisation.truth);
+            let Some(of) = of_use else { continue };
+            (*kind, *predicted, *mean) = (of.is, of.predicted, of.mean);
+            by_use.push(of);
         }
-        let by_use = (of_mean.jobs > 0).then(|| TypesByUse {
-            jobs: of_mean.jobs,
+        let average = |of: fn(&JobType) -> f64| average(by_use.iter().map(of));
+        let by_use = (!by_use.is_empty()).then(|| TypesByUse {
+            jobs: by_use.len(),
             gpu_time: gpu_time_of(&jobs, &from, TypeFrom::Telemetry),
-            predicted_right: of_predicted.share_right(),
-            mean_right: of_mean.share_right(),
-            predicted_error_points: of_predicted.mean_error(),
-            mean_error_points: of_mean.mean_error(),
+            predicted_right: average(|of| f64::from(u8::from(of.predicted == of.is))),
+            mean_right: average(|of| f64::from(u8::from(of.mean == of.is))),
+            predicted_error_points: average(|of| (of.utilisation.model - of.utilisation.truth).abs()),
+            mean_error_points: average(|of| (of.utilisation.mean - of.utilisation.truth).abs()),
         });
         Self { jobs, from, by_use, predicted, mean }
     }
@@ -352,7 +335,7 @@ impl JobsAsKnown {
 mod tests {
     use tracecast_analytics::schema::JobRow;
     use tracecast_predictors::interference::share::SharingLimits;
-    use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable, Speeds};
+    use tracecast_predictors::interference::table::JobProfile;
 
     use super::super::evidence::Forecasts;
     use super::super::policy::SharingPolicy;
@@ -360,22 +343,14 @@ mod tests {
 
     /// Types at 10, 50 and 90 %; two share a GPU by their utilisation.
     fn evidence() -> PairEvidence {
-        let mut table = SharingTable::new();
-        let gpu = table.gpu_type("v100");
         let used = [10.0, 50.0, 90.0];
-        let jobs = ["light", "middling", "heavy"].map(|name| table.job(name));
-        for (job, used) in jobs.into_iter().zip(used) {
-            table.set_profile(gpu, job, &JobProfile::default().with(Quantity::SmUtilPct, used));
-        }
-        let each: Vec<(usize, f64)> = jobs.into_iter().zip(used).collect();
-        for (at, (a, one)) in each.iter().enumerate() {
-            for (b, other) in each.iter().skip(at) {
-                let speed = (100.0 / (one + other)).min(1.0);
-                let speeds = Some(Speeds { a: speed, b: speed });
-                table.add_pairs([SharedPair { gpu, a: *a, b: *b, speeds }]);
-            }
-        }
-        PairEvidence::new(&table, gpu).unwrap()
+        let profile = |of: f64| JobProfile::default().with(Quantity::SmUtilPct, of);
+        let types: Vec<(&str, JobProfile)> =
+            ["light", "middling", "heavy"].into_iter().zip(used.map(profile)).collect();
+        PairEvidence::of_types(&types, |a, b| {
+            let speed = (100.0 / (used.get(a)? + used.get(b)?)).min(1.0);
+            Some((speed, speed))
+        })
     }
 
     /// A job every 40 s that runs 200 s, of Ann, whose jobs use 10 %, or of Ben, whose jobs use 90 %.
@@ -401,7 +376,7 @@ mod tests {
 
     fn types(trace: &Trace, evidence: &PairEvidence) -> JobTypes {
         let all = OneGpuJobs::new(trace);
-        JobTypes::new(&all, &JobUse::new(trace, &all, 1).unwrap(), evidence, 1)
+        JobTypes::new(&all, &JobUse::new(trace, &all, [evidence], 1).unwrap(), evidence, 1)
     }
 
     #[test]

@@ -302,7 +302,7 @@ fn score(forecasts: &Forecasts, kind: usize, kinds: usize) -> i32 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable, Speeds};
+    use tracecast_predictors::interference::table::JobProfile;
 
     use super::*;
     use crate::one_gpu::TypedJobs;
@@ -310,22 +310,13 @@ mod tests {
 
     /// A heavy and a light job type: 0.6 and 0.5 as fast beside each other, 0.4 each of two heavy ones, and two light ones do not fit.
     fn evidence() -> PairEvidence {
-        let mut table = SharingTable::new();
-        let gpu = table.gpu_type("v100");
-        let jobs = ["heavy", "light"].map(|name| table.job(name));
-        for (job, used) in jobs.into_iter().zip([90.0, 20.0]) {
-            let profile = JobProfile::default().with(Quantity::SmUtilPct, used).with(Quantity::MemoryMb, 100.0 * used);
-            table.set_profile(gpu, job, &profile);
-        }
-        let [heavy, light] = jobs;
-        let pair =
-            |a, b, speeds: Option<(f64, f64)>| SharedPair { gpu, a, b, speeds: speeds.map(|(a, b)| Speeds { a, b }) };
-        table.add_pairs([
-            pair(heavy, light, Some((0.6, 0.5))),
-            pair(heavy, heavy, Some((0.4, 0.4))),
-            pair(light, light, None),
-        ]);
-        PairEvidence::new(&table, gpu).unwrap()
+        let profile =
+            |used: f64| JobProfile::default().with(Quantity::SmUtilPct, used).with(Quantity::MemoryMb, 100.0 * used);
+        PairEvidence::of_types(&[("heavy", profile(90.0)), ("light", profile(20.0))], |a, b| match (a, b) {
+            (0, 0) => Some((0.4, 0.4)),
+            (0, _) => Some((0.6, 0.5)),
+            _ => None,
+        })
     }
 
     fn rule(policy: SharingPolicy, evidence: &PairEvidence) -> Option<SharingRule> {

@@ -73,7 +73,7 @@ impl ClassPools {
         Self { part, load: of_part, need }
     }
 
-    /// The same parts of other kinds, each told as one of these. Parts of which none occurs keep their GPUs.
+    /// Parts of other kinds, each told as one of those that these are of. Parts of which none occurs keep their GPUs.
     pub(super) fn of_kinds(&self, kinds: impl Iterator<Item = u16>) -> Self {
         let of_none = self.need.len().saturating_sub(1);
         let part = kinds.map(|kind| self.part.get(usize::from(kind)).copied().unwrap_or(of_none));

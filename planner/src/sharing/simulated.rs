@@ -339,7 +339,7 @@ pub fn replay(
     }
     let evidence = PairEvidence::new(table, gpu_named(table, &request.gpu_type)?)?;
     let kinds = evidence.kinds.len();
-    let of_use = JobUse::new(trace, &all, planned.seed)?;
+    let of_use = JobUse::new(trace, &all, [&evidence], planned.seed)?;
     let Able { request, setting, forecasts, left } = request.able((&all, &of_use), table, &evidence, watch)?;
     let mut chosen = Vec::new();
     let mut rules: Vec<Named> = Vec::new();

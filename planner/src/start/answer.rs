@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Report, Section, format};
 
-use super::backtest::{StartBacktest, StartModel, StartScore};
+use super::backtest::{StartAccuracy, StartBacktest, StartModel, StartScore};
 use crate::plan::tell;
 
 /// Version of the JSON.
@@ -55,14 +55,14 @@ impl StartTestAnswer {
         let find = |name: StartModel| models.iter().find(|of| of.name == name);
         if let Some(of) = find(*chosen) {
             let beside = find(StartModel::MovingAverage).map_or_else(String::new, |rule| {
-                format!(" (the moving average: {})", format::duration(rule.median_abs_error_s))
+                format!(" (the moving average: {})", format::duration(rule.accuracy.median_abs_error_s))
             });
             report.summary.push(format!(
                 "**{}** misses the start by {} at the median{beside}; its 80 and 90 % intervals hold {} and {} of the starts.",
-                capitalised(of.name.in_words()),
-                format::duration(of.median_abs_error_s),
-                format::percent(of.coverage80),
-                format::percent(of.coverage90)
+                format::capitalised(of.name.in_words()),
+                format::duration(of.accuracy.median_abs_error_s),
+                format::percent(of.accuracy.coverage80),
+                format::percent(of.accuracy.coverage90)
             ));
         }
         report.sections.push(self.section());
@@ -74,27 +74,26 @@ impl StartTestAnswer {
             "Models on the later half".to_owned(),
             "Model | Horizon | #Jobs | #Median error | #In 80 % | #In 90 %",
         );
-        let row = |of: &StartScore, horizon: String, figures: (usize, f64, f64, f64)| {
+        let row = |of: &StartScore, horizon: String, accuracy: StartAccuracy| {
             let chosen = if of.name == self.backtest.chosen && horizon == "all" { " (chosen)" } else { "" };
             vec![
                 format!("{}{chosen}", of.name.in_words()).into(),
                 horizon.into(),
-                Cell::Int(figures.0 as i64),
-                Cell::Duration(figures.1),
-                Cell::share(figures.2),
-                Cell::share(figures.3),
+                Cell::Int(accuracy.jobs as i64),
+                Cell::Duration(accuracy.median_abs_error_s),
+                Cell::share(accuracy.coverage80),
+                Cell::share(accuracy.coverage90),
             ]
         };
         for of in &self.backtest.models {
-            table.rows.push(row(of, "all".to_owned(), (of.jobs, of.median_abs_error_s, of.coverage80, of.coverage90)));
+            table.rows.push(row(of, "all".to_owned(), of.accuracy));
         }
         for of in self.backtest.models.iter().filter(|of| of.name == self.backtest.chosen) {
             for horizon in &of.by_horizon {
                 let upto = horizon
                     .up_to_s
                     .map_or_else(|| "longer".to_owned(), |most| format!("up to {}", format::duration(most)));
-                let figures = (horizon.jobs, horizon.median_abs_error_s, horizon.coverage80, horizon.coverage90);
-                table.rows.push(row(of, upto, figures));
+                table.rows.push(row(of, upto, horizon.accuracy));
             }
         }
         Section::new("models", "How good are the answers?")
@@ -102,10 +101,4 @@ impl StartTestAnswer {
             .with_definition("**Horizon**: of the answer's median. **Median error**: of the absolute difference between the median that was said and what came.")
             .with_definition("A job is asked about as it is submitted, if it does not start at once. Known are the jobs that run and wait then, and what had ended before.")
     }
-}
-
-/// A text with its first letter as a capital.
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

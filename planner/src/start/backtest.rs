@@ -25,6 +25,8 @@ use crate::sim::{self, Cluster, Policy, Schedule, Workload};
 
 /// Levels of both intervals and the median.
 const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
+/// Place of the median among them.
+const MEDIAN: usize = 2;
 /// How far a coverage may be below what it says where a model is chosen.
 const OFF: f64 = 0.15;
 /// Jobs asked about in a row by one thread.
@@ -75,11 +77,9 @@ impl StartModel {
     }
 }
 
-/// Scores of answers within a horizon.
+/// How near answers came.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct HorizonOfStarts {
-    /// Answers whose median was at most so many seconds, and more than the horizon before; null of the last.
-    pub up_to_s: Option<f64>,
+pub struct StartAccuracy {
     /// Jobs.
     pub jobs: usize,
     /// Share within the 80 % interval.
@@ -90,19 +90,24 @@ pub struct HorizonOfStarts {
     pub median_abs_error_s: f64,
 }
 
+/// Scores of answers within a horizon.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct HorizonOfStarts {
+    /// Answers whose median was at most so many seconds, and more than the horizon before; null of the last.
+    pub up_to_s: Option<f64>,
+    /// How near they came.
+    #[serde(flatten)]
+    pub accuracy: StartAccuracy,
+}
+
 /// Scores of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StartScore {
     /// Which.
     pub name: StartModel,
-    /// Jobs scored.
-    pub jobs: usize,
-    /// Share within the 80 % interval.
-    pub coverage80: f64,
-    /// Share within the 90 % interval.
-    pub coverage90: f64,
-    /// Median of the absolute error of the median, seconds.
-    pub median_abs_error_s: f64,
+    /// How near its answers came.
+    #[serde(flatten)]
+    pub accuracy: StartAccuracy,
     /// Median of the same on the quarter of the answers before, which the choice rests on.
     pub earlier_error_s: f64,
     /// By horizon.
@@ -154,7 +159,7 @@ pub fn backtest(
     let waited: Vec<Question> = past.waited();
     if waited.len() < LEAST {
         return Err(Error::no_jobs(format!(
-            "{} jobs had to wait in the replay, and {LEAST} are needed to test answers on; replay on fewer nodes (--cluster), or more of the trace",
+            "{} jobs had to wait in the replay, and {LEAST} are needed to test answers on; replay on fewer nodes (--site), or more of the trace",
             waited.len()
         )));
     }
@@ -179,25 +184,18 @@ pub fn backtest(
     let half = questions.len() / 2;
     // Before that nobody has a record to be corrected by.
     let choose = questions.len() / 4..half;
-    let earlier: Vec<f64> =
-        statements.iter().map(|of| error(&pairs(of, &questions, choose.clone())).unwrap_or(f64::INFINITY)).collect();
-    let chosen = StartModel::ALL
-        .into_iter()
-        .zip(&statements)
-        .zip(&earlier)
-        .filter(|((_, of), _)| {
-            let pairs = pairs(of, &questions, choose.clone());
-            let near = |share: f64, level: f64| share >= level - OFF;
-            near(coverage(&pairs, 1), 0.8) && near(coverage(&pairs, 0), 0.9)
-        })
-        .min_by(|one, other| one.1.total_cmp(other.1))
-        .map_or(StartModel::Replay, |((model, _), _)| model);
-    let models = StartModel::ALL
-        .into_iter()
-        .zip(&statements)
-        .zip(&earlier)
-        .map(|((name, of), earlier)| score(name, &pairs(of, &questions, half..questions.len()), *earlier))
-        .collect();
+    let mut models = Vec::new();
+    let mut best: Option<(f64, StartModel)> = None;
+    for (name, of) in StartModel::ALL.into_iter().zip(&statements) {
+        let earlier = StartAccuracy::new(&pairs(of, &questions, choose.clone()));
+        let error_s = if earlier.jobs > 0 { earlier.median_abs_error_s } else { f64::INFINITY };
+        let holds = earlier.coverage80 >= 0.8 - OFF && earlier.coverage90 >= 0.9 - OFF;
+        if holds && best.is_none_or(|(least, _)| error_s < least) {
+            best = Some((error_s, name));
+        }
+        models.push(score(name, &pairs(of, &questions, half..questions.len()), error_s));
+    }
+    let chosen = best.map_or(StartModel::Replay, |(_, name)| name);
     Ok(StartBacktest { jobs: workload.len(), waited: count, questions: questions.len(), models, chosen })
 }
 
@@ -205,47 +203,39 @@ type Pair = (Statement, f64);
 
 fn pairs(statements: &[Option<Statement>], questions: &[Question], range: std::ops::Range<usize>) -> Vec<Pair> {
     let of = statements.iter().zip(questions).take(range.end).skip(range.start);
-    of.filter_map(|(statements, question)| Some(((*statements)?, question.wait_s))).collect()
+    of.filter_map(|(statement, question)| Some(((*statement)?, question.wait_s))).collect()
 }
 
 /// Share within the interval from this level to its mirror.
 fn coverage(pairs: &[Pair], low: usize) -> f64 {
-    let within = |(statements, came): &&Pair| {
-        let [from, to] = [low, LEVELS.len() - 1 - low].map(|at| statements.at.get(at).copied().unwrap_or(f64::NAN));
+    let within = |(statement, came): &&Pair| {
+        let [from, to] = [low, LEVELS.len() - 1 - low].map(|at| statement.at.get(at).copied().unwrap_or(f64::NAN));
         from - 0.5 <= *came && *came <= to + 0.5
     };
     pairs.iter().filter(within).count() as f64 / pairs.len().max(1) as f64
 }
 
-/// Median of the absolute error.
-fn error(pairs: &[Pair]) -> Option<f64> {
-    let errors: Vec<f64> = pairs
-        .iter()
-        .map(|(statements, came)| (statements.at.get(2).copied().unwrap_or(f64::NAN) - came).abs())
-        .collect();
-    quantile(&errors, 0.5)
+impl StartAccuracy {
+    /// Of some answers.
+    fn new(pairs: &[Pair]) -> Self {
+        let error = |(statement, came): &Pair| (statement.at.get(MEDIAN).copied().unwrap_or(f64::NAN) - came).abs();
+        Self {
+            jobs: pairs.len(),
+            coverage80: coverage(pairs, 1),
+            coverage90: coverage(pairs, 0),
+            median_abs_error_s: quantile(&pairs.iter().map(error).collect::<Vec<_>>(), 0.5).unwrap_or(f64::NAN),
+        }
+    }
 }
 
 fn score(name: StartModel, pairs: &[Pair], earlier_error_s: f64) -> StartScore {
-    let by_horizon = HORIZONS_S.iter().enumerate().filter_map(|(horizon, most)| {
-        let within: Vec<Pair> = pairs.iter().filter(|(statements, _)| statements.horizon == horizon).copied().collect();
-        Some(HorizonOfStarts {
-            up_to_s: most.is_finite().then_some(*most),
-            jobs: within.len(),
-            coverage80: coverage(&within, 1),
-            coverage90: coverage(&within, 0),
-            median_abs_error_s: error(&within)?,
-        })
-    });
-    StartScore {
-        name,
-        jobs: pairs.len(),
-        coverage80: coverage(pairs, 1),
-        coverage90: coverage(pairs, 0),
-        median_abs_error_s: error(pairs).unwrap_or(f64::NAN),
-        earlier_error_s,
-        by_horizon: by_horizon.collect(),
-    }
+    let of_horizon = |(horizon, most): (usize, &f64)| {
+        let within: Vec<Pair> = pairs.iter().filter(|(statement, _)| statement.horizon == horizon).copied().collect();
+        let accuracy = StartAccuracy::new(&within);
+        (accuracy.jobs > 0).then(|| HorizonOfStarts { up_to_s: most.is_finite().then_some(*most), accuracy })
+    };
+    let by_horizon = HORIZONS_S.iter().enumerate().filter_map(of_horizon).collect();
+    StartScore { name, accuracy: StartAccuracy::new(pairs), earlier_error_s, by_horizon }
 }
 
 /// A replay, as what was known at its moments.
@@ -362,33 +352,26 @@ impl<'a> Past<'a> {
                 next += 1;
             }
             let (vc, amount) = (self.vc(question.job), self.like(question.job).amount);
-            for (at, model) in StartModel::ALL.into_iter().enumerate() {
+            for ((model, record), statements) in StartModel::ALL.into_iter().zip(&mut records).zip(&mut result) {
                 let estimate = match model {
                     StartModel::Replay | StartModel::Drawn => WaitEstimate::new(draws.iter().copied()),
                     StartModel::ClassMean => waits.class_mean_s(vc, amount).and_then(one),
                     StartModel::MovingAverage | StartModel::BinomialBound => waits.moving_average_s(vc).and_then(one),
                 };
-                let statements = estimate.as_ref().and_then(|estimate| {
-                    let corrected =
-                        records.get(at).map(|record| record.quantiles(estimate, question.now_ms, LEVELS))?;
+                let statement = estimate.as_ref().and_then(|estimate| {
                     let at = match model {
                         StartModel::BinomialBound => waits.binomial_bounds_s(vc, LEVELS)?,
                         StartModel::Drawn => estimate.drawn(LEVELS),
                         // A rule is one number, and its interval as wide as it missed before.
-                        StartModel::ClassMean | StartModel::MovingAverage => {
-                            let [low5, low, _, high, high5] = corrected;
-                            let [middle] = estimate.drawn([0.5]);
-                            [low5, low, middle, high, high5]
+                        StartModel::Replay | StartModel::ClassMean | StartModel::MovingAverage => {
+                            record.quantiles(estimate, question.now_ms, LEVELS)
                         }
-                        StartModel::Replay => corrected,
                     };
                     Some(Statement { at, horizon: estimate.horizon() })
                 });
-                if let (Some(estimate), Some(record)) = (estimate, records.get_mut(at)) {
+                statements.push(statement);
+                if let Some(estimate) = estimate {
                     record.add(&estimate, question.now_ms, question.wait_s);
-                }
-                if let Some(of) = result.get_mut(at) {
-                    of.push(statements);
                 }
             }
         }
@@ -436,7 +419,10 @@ mod tests {
         let result = run(&workload(400));
         let of = |name: StartModel| result.models.iter().find(|of| of.name == name).unwrap();
         let [replay, rule] = [StartModel::Replay, StartModel::MovingAverage].map(of);
-        assert!(replay.median_abs_error_s < 1.0 && rule.median_abs_error_s > 200.0, "{replay:?} {rule:?}");
+        assert!(
+            replay.accuracy.median_abs_error_s < 1.0 && rule.accuracy.median_abs_error_s > 200.0,
+            "{replay:?} {rule:?}"
+        );
         assert!(result.chosen == StartModel::Replay || result.chosen == StartModel::Drawn, "{result:?}");
         assert_eq!(result, run(&workload(400)));
     }

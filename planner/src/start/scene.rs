@@ -16,6 +16,7 @@ use tracecast_analytics::time::DAY_MS;
 
 use super::runs::{ALIKE, Like, RunsAhead};
 use crate::error::Result;
+use crate::sim::cluster::value_at;
 use crate::sim::{self, Cluster, Order, Outage, Policy, Scan, Warm, Workload};
 
 /// A start that no replay comes to, milliseconds from the moment: a job that is never let in.
@@ -43,15 +44,14 @@ pub struct Scene<'a> {
 }
 
 /// Whether jobs that come later can start before those that wait.
-pub fn later_jobs_matter(policy: &Policy) -> bool {
+fn later_jobs_matter(policy: &Policy) -> bool {
     !(policy.order == Order::Fifo && policy.scan == Scan::Strict)
 }
 
 /// The nodes and quotas of a cluster as they are at a moment, for a replay in which that is time 0.
 pub fn cluster_at(cluster: &Cluster, now_ms: i64) -> Cluster {
     fn at<T: Copy>(values: &[(i64, T)], now_ms: i64) -> Vec<(i64, T)> {
-        let current = values.partition_point(|(from, _)| *from <= now_ms).saturating_sub(1);
-        values.get(current).map(|(_, value)| (0, *value)).into_iter().collect()
+        value_at(values, now_ms).map(|value| (0, value)).into_iter().collect()
     }
     let mut result = cluster.clone();
     for group in result.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
@@ -96,10 +96,11 @@ impl Scene<'_> {
         let running: Vec<RunsAhead> = self.running.iter().map(|(job, start)| ahead(*job, elapsed(*start))).collect();
         let waiting: Vec<RunsAhead> = self.waiting.iter().map(|job| ahead(*job, 0.0)).collect();
         let normal = Normal::standard();
-        let variants = if later_jobs_matter(self.policy) { DAYS } else { 1 };
+        let others_matter = later_jobs_matter(self.policy);
+        let variants = if others_matter { DAYS } else { 1 };
         let mut result = vec![Vec::with_capacity(draws); self.waiting.len()];
         for variant in 1..=variants {
-            let arriving = if later_jobs_matter(self.policy) { self.arrivals(variant, is_in) } else { Vec::new() };
+            let arriving = if others_matter { self.arrivals(variant, is_in) } else { Vec::new() };
             let coming: Vec<RunsAhead> = arriving.iter().map(|(job, _)| ahead(*job, 0.0)).collect();
             let Jobs { mut workload, places } = self.jobs(&arriving);
             let of_variant = (draws + variants as usize - variant as usize) / variants as usize;

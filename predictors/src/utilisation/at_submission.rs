@@ -28,18 +28,22 @@ pub struct UsageEstimate {
     pub model: f64,
 }
 
-/// What was said of each job of a record when it was submitted, by its key. Nothing of jobs that used GPUs before the first reading, or were read too seldom.
+/// What was said of the usages ([`Usage::ALL`]) of each job of a record when it was submitted, by its key.
+/// Nothing of jobs that used GPUs before the first reading, or were read too seldom.
 ///
 /// # Errors
 /// If a learner fails.
-pub fn at_submission(history: &UsageHistory, usage: Usage, seed: u64) -> Result<BTreeMap<String, UsageEstimate>> {
-    let mut jobs = history.jobs.clone();
-    for job in &mut jobs {
+pub fn at_submission(mut history: UsageHistory, seed: u64) -> Result<Vec<BTreeMap<String, UsageEstimate>>> {
+    for job in &mut history.jobs {
         job.start_ms = job.submit_ms;
     }
-    jobs.sort_by_key(|job| job.start_ms);
-    let history = UsageHistory { jobs, first_ms: history.first_ms, ..UsageHistory::default() };
-    let jobs = Walk::of(&history, &[], usage);
+    history.jobs.sort_by_key(|job| job.start_ms);
+    Usage::ALL.into_iter().map(|usage| of_usage(&history, usage, seed)).collect()
+}
+
+/// What was said of one usage of jobs that are in order of their submissions.
+fn of_usage(history: &UsageHistory, usage: Usage, seed: u64) -> Result<BTreeMap<String, UsageEstimate>> {
+    let jobs = Walk::of(history, &[], usage);
     let count = jobs.asked.len();
     let [first, ..] = PARTS.map(|share| position(share, count));
     let mut estimates: Vec<(UsageModel, Vec<UsageForecast>)> = Vec::new();
@@ -78,7 +82,7 @@ mod tests {
 
     #[test]
     fn recurring_groups_are_told_apart() {
-        let known = at_submission(&world(400, 3), Usage::GpuUtilPct, 1).unwrap();
+        let known = at_submission(world(400, 3), 1).unwrap().swap_remove(0);
         // Of the first job nothing is said: nothing was known.
         assert_eq!(known.len(), 399);
         let [model, mean] = [error(&known, |known| known.model), error(&known, |known| known.mean)];
@@ -88,13 +92,13 @@ mod tests {
     #[test]
     fn what_is_read_after_a_submission_changes_nothing_that_was_said() {
         let history = world(300, 3);
-        let whole = at_submission(&history, Usage::GpuUtilPct, 1).unwrap();
+        let whole = at_submission(history.clone(), 1).unwrap().swap_remove(0);
         let now_ms = history.jobs[200].submit_ms;
         let mut garbled = history.clone();
         for moment in garbled.jobs.iter_mut().flat_map(|job| &mut job.moments).filter(|moment| moment.ts_ms >= now_ms) {
             moment.util_pct = Some(99.0 - moment.util_pct.unwrap() / 2.0);
         }
-        let other = at_submission(&garbled, Usage::GpuUtilPct, 1).unwrap();
+        let other = at_submission(garbled, 1).unwrap().swap_remove(0);
         let estimates = |known: &BTreeMap<String, UsageEstimate>, at: usize| {
             known.get(history.jobs[at].key.as_ref().unwrap()).map(|known| [known.mean, known.model])
         };

@@ -552,9 +552,7 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
             (_, true) => [at_once, largest, load].join("; "),
             (_, false) => [at_once, largest].join("; "),
         };
-        let mut letters = said.chars();
-        let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-        comment(text, &format!("{first}{}.", letters.as_str()));
+        comment(text, &format!("{}.", format::capitalised(&said)));
         let table = if alone { "vc" } else { "pool" };
         text.push_str(&format!(
             "[[{table}]]\nname = {}\n{}",
