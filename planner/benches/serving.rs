@@ -59,6 +59,7 @@ fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService) -> Servi
         price,
         spot: None,
         standard: ServedStandard::Reactive,
+        naive: false,
     }
 }
 

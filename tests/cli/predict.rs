@@ -400,3 +400,39 @@ fn all_models_of_a_record_drive_a_plan() {
         assert!(stderr(&output).contains(what), "{}", stderr(&output));
     }
 }
+
+/// Plans that fit what they need to what they read: `--models none` leaves what forecasts out, a folder
+/// without anything for them is noted, and one that is not there is refused.
+#[test]
+fn plans_with_models_of_their_own_take_a_folder_or_none() {
+    let folder = Folder::new();
+    let counts = folder.file("node_counts.csv", &plan::counts());
+    let zone = folder.file("us-east-1a_v100_1.json", &cloud::regular(1));
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
+    let plans = [
+        words(&format!("plan power {counts}")),
+        words(&format!("plan rent job {zone} --work 12h --deadline 24h --changeover 0s --price-ratio 3")),
+        serving::asked(&folder),
+    ];
+    for plan in plans {
+        let ask = |models: &str| {
+            let words = plan.iter().map(String::as_str);
+            let output = tracecast(&words.chain(["--models", models, "--format", "json"]).collect::<Vec<_>>());
+            (output.status.code(), stderr(&output), stdout(&output))
+        };
+        let answer = |models: &str| {
+            let (code, errors, text) = ask(models);
+            assert_eq!(code, Some(0), "{errors}");
+            json(&text)
+        };
+        let (naive, own) = (answer("none"), answer(&folder.path("")));
+        let worth = &naive["forecast_worth"];
+        assert!(worth["used"] != "model" && worth["why"].as_str().unwrap().ends_with(" was to be chosen"), "{worth}");
+        let is_noted = |of: &serde_json::Value| {
+            of["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().starts_with("Nothing of --models"))
+        };
+        assert!(is_noted(&own) && !is_noted(&naive));
+        let (code, errors, _) = ask(&folder.path("nowhere"));
+        assert!(code == Some(2) && errors.contains("model train"), "{errors}");
+    }
+}

@@ -145,7 +145,7 @@ fn plan_of_sharing(folder: &Path) -> SharingPlanAnswer {
         gpu_types: Vec::new(),
         types: None,
     };
-    let answer = sharing::answer::plan(&trace, &table, String::new(), &request, &()).unwrap();
+    let answer = sharing::answer::plan(&trace, &table, String::new(), &request, None, &()).unwrap();
     assert_eq!(answer.verdict, Verdict::Advised, "{:?}", answer.body.plans);
     answer
 }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use tracecast_planner::power::rolling::{Rule, roll};
 use tracecast_planner::power::rule::ces::Thresholds;
 use tracecast_planner::power::rule::family::{Family, Stretch};
-use tracecast_planner::power::rule::reach::{Reach, horizons};
 use tracecast_planner::power::rule::{Forecast, Setting};
 use tracecast_planner::power::score::constants::Constants;
 use tracecast_planner::power::score::optimum::{Prices, optimum};
@@ -15,6 +14,7 @@ use tracecast_planner::power::score::tariff::Rates;
 use tracecast_planner::power::score::{NodeDemand, SleepOutcome, Worth};
 use tracecast_planner::power::study::{Request, Studied, in_nodes, study, study_together};
 use tracecast_predictors::demand::gather;
+use tracecast_predictors::demand::reach::{Reach, horizons};
 use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_tests::{read, real_trace};
 
@@ -173,7 +173,7 @@ fn ces_with_a_perfect_forecast() {
     let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
     let range = DECEMBER..DECEMBER + 14 * DAY;
     let (constants, worth) = (Constants::default(), Worth::default());
-    let readings = tracecast_planner::power::rule::reach::Readings { in_use: Vec::new(), reached: Vec::new() };
+    let readings = tracecast_predictors::demand::reach::Readings { in_use: Vec::new(), reached: Vec::new() };
     let stretch = Stretch {
         need: &need,
         total: &total,
@@ -350,7 +350,7 @@ fn the_future_changes_no_decision() {
     for (slot, new) in other.slots.iter_mut().zip(&changed.slots).skip(moment) {
         *slot = Slot { peak: 48.0 - new.peak, last: 48.0 - new.last, mean: 48.0 - new.mean, ..*slot };
     }
-    let ahead = horizons(series.slot_ms, 0.0);
+    let ahead = horizons(series.slot_ms, 0);
     let orders = |series: &Series| -> Vec<(Family, Vec<Vec<f64>>)> {
         let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak).collect();
         let total = vec![48.0; need.len()];

@@ -16,6 +16,7 @@ use tracecast_planner::rounds::replay::RoundOptions;
 
 use crate::args::{duration, listed};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -162,6 +163,8 @@ pub(crate) struct PlanAllocation {
     #[arg(long, value_enum, value_name = "ORDER", default_value = "las", help_heading = "Policies")]
     pub(crate) host_order: Order,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) answering: Answering,
 }
 
@@ -254,6 +257,7 @@ pub(crate) fn plan(arguments: &PlanAllocation, quiet: bool) -> Result<()> {
     if arguments.restart >= arguments.round {
         return Err(Usage("--restart: a restart must take less than a round".to_owned()).into());
     }
+    let unused = arguments.models.unused("throughputs are as measured, and runs are as told")?;
     let pools: Vec<GpuPool> = pool::pools(&arguments.fleet)?;
     let mut fleet = TypedFleet::new(pools, &source::rates(&arguments.throughputs)?)?;
     fleet.host = hosts(arguments, &fleet)?;
@@ -292,8 +296,9 @@ pub(crate) fn plan(arguments: &PlanAllocation, quiet: bool) -> Result<()> {
         host_order: arguments.host_order.into(),
     };
     let request = AllocationRequest { policies, jobs, options };
-    let answer = AllocationAnswer::new(&fleet, title, &request, &steps)?;
+    let mut answer = AllocationAnswer::new(&fleet, title, &request, &steps)?;
     drop(steps);
+    answer.notes.extend(unused);
     output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
     checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

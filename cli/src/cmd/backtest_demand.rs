@@ -167,6 +167,11 @@ pub(crate) struct BacktestDemand {
     /// Report results for slots before this time, where a date includes that day [default: to the end]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Report")]
     pub(crate) eval_to: Option<Written>,
+    /// Test the most that is needed within the next half an hour to four hours, too
+    ///
+    /// `plan power` decides by it. Forecasts are compared with its boosted trees of the chance that a level is reached.
+    #[arg(long, help_heading = "Report")]
+    pub(crate) peaks: bool,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -277,6 +282,7 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         refit_days: request.learning.refit_days,
         report_from_ms,
         report_to_ms,
+        peaks: request.peaks,
         ..DemandBacktestOptions::default()
     };
     output::say(quiet, &format!("tracecast: {} …", bound::work(&gathered.series, options.models.len())));

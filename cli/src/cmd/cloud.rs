@@ -19,6 +19,7 @@ use crate::cmd::answer::{self, Answering};
 use crate::cmd::as_run;
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -279,6 +280,8 @@ pub(crate) struct PlanCloud {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
     pub(crate) checkpoint_cost: Option<i64>,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -299,7 +302,9 @@ pub(crate) fn plan(arguments: &PlanCloud, quiet: bool) -> Result<()> {
     if arguments.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
+    let unused = arguments.models.unused("programmes are fitted to the traces that are named, up to each window")?;
     let request = CloudRequest {
+        naive: arguments.models.is_naive(),
         checkpoint_s: arguments.checkpoint_cost.map(|cost_ms| cost_ms as f64 / 1e3),
         command: Some(as_run::command()),
         ..arguments.spot.request(
@@ -312,8 +317,9 @@ pub(crate) fn plan(arguments: &PlanCloud, quiet: bool) -> Result<()> {
     request.jobs()?;
     let (series, title) = arguments.spot.series(quiet)?;
     let steps = Steps::watching(quiet, "trying policies on windows");
-    let answer = planned(&series, title, &request, &steps)?;
+    let mut answer = planned(&series, title, &request, &steps)?;
     drop(steps);
+    answer.notes.extend(unused);
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {

@@ -23,6 +23,7 @@ use crate::args::{Reading, TIMES, Tables, duration, factor, within};
 use crate::cmd::answer::{self, Charting};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting};
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::source;
@@ -117,6 +118,8 @@ pub(crate) struct PlanFleet {
     /// third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
+    #[command(flatten)]
+    pub(crate) models: Models,
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
@@ -277,9 +280,11 @@ pub(crate) fn plan(arguments: &PlanFleet, quiet: bool) -> Result<()> {
         scale: arguments.scale,
         carbon,
     };
+    let unused = arguments.models.unused("the weeks to come are taken to be like the earlier ones")?;
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
-    let answer = fleet::plan(&trace, &offers, title, &request)?;
+    let mut answer = fleet::plan(&trace, &offers, title, &request)?;
     drop(clock);
+    answer.notes.extend(unused);
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {

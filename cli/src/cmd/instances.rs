@@ -17,6 +17,7 @@ use tracecast_planner::plan::nothing_advised;
 use crate::args::{Tables, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::{Audience, Emitting};
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::source;
 
@@ -126,6 +127,8 @@ pub(crate) struct PlanInstances {
     #[arg(long, value_name = "AMOUNT", value_parser = amount, help_heading = "Choice")]
     pub(crate) budget: Option<f64>,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -143,6 +146,10 @@ pub(crate) fn plan(arguments: &PlanInstances, quiet: bool) -> Result<()> {
             return Err(Usage(format!("{option}: write a time of at least 1s")).into());
         }
     }
+    if arguments.forecasts && arguments.models.is_naive() {
+        return Err(Usage("--forecasts and --models none exclude each other; leave one out".to_owned()).into());
+    }
+    let unused = arguments.models.unused("throughputs are forecast from those measured, with --forecasts")?;
     let rates = source::rates(&arguments.throughputs)?;
     let table = ScalingTable::new(&rates);
     let deadline_s = arguments.deadline.map(|ms| ms as f64 / 1e3);
@@ -178,7 +185,8 @@ pub(crate) fn plan(arguments: &PlanInstances, quiet: bool) -> Result<()> {
         budget: arguments.budget,
     };
     let title = arguments.throughputs.display().to_string();
-    let answer = InstancesAnswer::new(&rates, title, &request)?;
+    let mut answer = InstancesAnswer::new(&rates, title, &request)?;
+    answer.notes.extend(unused);
     let refused = answer.plan.is_none().then(|| nothing_advised(&answer.action));
     let file = |who: &Emit| {
         Ok(match who {

@@ -22,6 +22,8 @@ use crate::args::{Reading, TIMES, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
+use crate::cmd::trained::Models;
+use crate::exit::Usage;
 use crate::progress::{Clock, Steps};
 use crate::source;
 
@@ -132,6 +134,8 @@ pub(crate) struct PlanMig {
     #[arg(long, value_name = "NAME", default_value = "gpu-operator", help_heading = "Configuration")]
     pub(crate) namespace: String,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) answering: Answering,
 }
 
@@ -166,6 +170,11 @@ pub(crate) fn plan(arguments: &PlanMig, quiet: bool) -> Result<()> {
     if arguments.demand.is_some() {
         arguments.reading.reads_no_trace(NO_TRACE)?;
     }
+    if arguments.models.is_naive() {
+        let what = "--models none: a slice as fast as its share of the SMs is compared in the test, and never followed; leave it out";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let unused = arguments.models.unused("speeds on slices are forecast from those in --slices")?;
     let now = arguments.now.as_deref().map(|path| demand::read_now(path, arguments.gpu)).transpose()?;
     let slices = SliceTable::read(&arguments.slices, &arguments.profiles)?;
     let request = MigRequest {
@@ -195,6 +204,7 @@ pub(crate) fn plan(arguments: &PlanMig, quiet: bool) -> Result<()> {
             mig::plan_jobs(&slices, arguments.gpu, title, &trace, &request, &study, &steps)?
         }
     };
+    answer.notes.extend(unused);
     let emitted = arguments.emit(&mut answer, &own, quiet);
     checked.write(quiet, || mig::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.

@@ -23,6 +23,7 @@ use crate::args::{NODES_OF_ALL, Reading, TIMES, duration, entries};
 use crate::cmd::answer::{self, Charting};
 use crate::cmd::emitting::{Audience, Emitting, host_list, own_files};
 use crate::cmd::site::SiteArguments;
+use crate::cmd::trained::Models;
 use crate::cmd::{backtest_demand, describe};
 use crate::exit::Usage;
 use crate::progress::Steps;
@@ -234,6 +235,8 @@ pub(crate) struct PlanPower {
     #[arg(long, value_name = "HOSTLIST", value_parser = host_list, help_heading = "Configuration")]
     pub(crate) canaries: Option<String>,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) charting: Charting,
 }
 
@@ -293,12 +296,14 @@ pub(crate) fn run(arguments: &PlanPower, quiet: bool) -> Result<()> {
     arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
     let request = arguments.request()?;
     let options = arguments.options()?;
+    let unused = arguments.models.unused("chances of demand are learned from the days before those of the test")?;
     let trace = source::open_whole(&arguments.sources, &arguments.reading, quiet, NODES_OF_ALL)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
     let steps = Steps::watching(quiet, "learning demand and planning");
-    let (answer, saved) =
+    let (mut answer, saved) =
         evaluate::evaluate(&trace, describe::title(&trace, &arguments.sources), &request, &say, &steps)?;
     drop(steps);
+    answer.notes.extend(unused);
     if let Some(path) = &arguments.save {
         output::write(path, &saved.to_bytes()?)?;
         say(&format!("plan written to {}", path.display()));
@@ -345,6 +350,7 @@ impl PlanPower {
         // A node that is named twice is one node.
         let named = |written: &String| Some((hosts::expand(written).ok()?.into_iter().collect(), written.clone()));
         Ok(PowerRequest {
+            naive: self.models.is_naive(),
             fit_from: self.fit_from.clone(),
             eval_from: self.eval_from.clone(),
             eval_to: self.eval_to.clone(),

@@ -19,6 +19,7 @@ use tracecast_planner::serving::target::ServingTarget;
 use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Charting};
 use crate::cmd::emitting::{Audience, Emitting};
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::source;
@@ -100,6 +101,8 @@ pub(crate) struct PlanServing {
     #[arg(long, value_name = "WINDOWS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50), help_heading = "Evaluation")]
     pub(crate) splits: u32,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) charting: Charting,
@@ -130,6 +133,7 @@ fn title(files: &[SourceFile]) -> String {
 pub(crate) fn plan(arguments: &PlanServing, quiet: bool) -> Result<()> {
     let checked = arguments.charting.check("plan-serving", &[])?;
     arguments.charting.answering.replacing.folders([&arguments.emitting.emit_to])?;
+    let unused = arguments.models.unused("a forecast of the load is fitted to the log itself")?;
     let window = Window::new(["--eval-from", "the end"], arguments.eval_from.as_ref(), None)?;
     let table = arguments.service.display().to_string();
     let service = ReplicaService::parse(&table, &source::text(&arguments.service)?)?;
@@ -163,6 +167,7 @@ pub(crate) fn plan(arguments: &PlanServing, quiet: bool) -> Result<()> {
     let request = ServingRequest {
         target: arguments.target,
         standard,
+        naive: arguments.models.is_naive(),
         slot_ms: arguments.slot,
         eval_from_ms,
         splits: arguments.splits,
@@ -170,8 +175,9 @@ pub(crate) fn plan(arguments: &PlanServing, quiet: bool) -> Result<()> {
     };
     let series = spot(arguments, quiet)?;
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
-    let answer = serving::plan(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
+    let mut answer = serving::plan(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
+    answer.notes.extend(unused);
     let refused = unadvised(answer.recommendation.as_ref(), &answer.action);
     let file = |who: &Emit| {
         Ok(match who {

@@ -21,7 +21,10 @@ use crate::args::{Reading, TIMES, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting, own_files, patched};
+use crate::cmd::models::INTERFERENCE;
+use crate::cmd::predict_interference;
 use crate::cmd::predict_interference::Limits;
+use crate::cmd::trained::Models;
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -116,6 +119,8 @@ pub(crate) struct PlanSharing {
     #[arg(long, requires = "sources", default_value_t = 1, help_heading = "Evaluation")]
     pub(crate) seed: u64,
     #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
     pub(crate) limits: Limits,
     #[command(flatten)]
     pub(crate) emitting: Emitting<EmitSharing>,
@@ -155,6 +160,14 @@ pub(crate) fn plan(arguments: &PlanSharing, quiet: bool) -> Result<()> {
         ),
     })?;
     check_gpus(&own)?;
+    if arguments.models.is_naive() {
+        let what =
+            "--models none: who may share is a forecast; without a SOURCE the measured pairs that may share are listed";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let model = arguments.models.file(INTERFERENCE)?;
+    let saved = model.filter(|model| model.is_file()).map(|model| predict_interference::load(&model)).transpose()?;
+    let unused = if saved.is_none() { arguments.models.unused("it has no model of slowdowns")? } else { None };
     let limits = arguments.limits.checked()?;
     let table = read::sharing_of_all(&arguments.pairs, &arguments.profiles)?;
     if arguments.sources.is_empty() {
@@ -179,8 +192,9 @@ pub(crate) fn plan(arguments: &PlanSharing, quiet: bool) -> Result<()> {
         types: arguments.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
-    let mut answer = sharing::plan(&trace, &table, title, &request, &steps)?;
+    let mut answer = sharing::plan(&trace, &table, title, &request, saved.as_deref(), &steps)?;
     drop(steps);
+    answer.notes.extend(unused);
     let emitted = arguments.emit(&mut answer, &own, quiet);
     checked.write(quiet, || sharing::report(&answer), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.

@@ -84,6 +84,42 @@ impl PredictedRuns {
 /// Value of `--models` for the naive rule alone.
 const NONE: &str = "none";
 
+/// Trained models of a plan that fits what it needs to what it reads.
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    /// Folder of trained models; none for rules that forecast nothing
+    ///
+    /// `tracecast model train SOURCE --save FOLDER` writes one. A plan uses what it can of it, and a
+    /// note of the answer says where that is nothing. A test always goes by models of earlier data.
+    #[arg(long, value_name = "FOLDER|none", help_heading = "Evaluation")]
+    pub(crate) models: Option<PathBuf>,
+}
+
+impl Models {
+    /// Whether rules that forecast are to be left out.
+    pub(crate) fn is_naive(&self) -> bool {
+        self.models.as_ref().is_some_and(|models| models.as_os_str() == NONE)
+    }
+
+    /// The file of this name in the folder that is named; `None` where no folder is.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<PathBuf>> {
+        let Some(folder) = self.models.as_ref().filter(|_| !self.is_naive()) else { return Ok(None) };
+        if !folder.is_dir() {
+            let folder = folder.display();
+            let what =
+                format!("--models {folder}: no such folder; `tracecast model train SOURCE --save {folder}` writes one");
+            return Err(Usage(what).into());
+        }
+        Ok(Some(folder.join(name)))
+    }
+
+    /// Note that nothing of a folder that is named is used, and why.
+    pub(crate) fn unused(&self, why: &str) -> Result<Option<String>> {
+        let folder = self.file("")?;
+        Ok(folder.map(|folder| format!("Nothing of --models {} is used: {why}.", folder.display())))
+    }
+}
+
 /// Predicted runs of loaded jobs by a model that is trained for them.
 pub(crate) fn trained_drivers(trace: &Trace, loaded: &mut Loaded, quiet: bool) -> Result<RunDrivers> {
     let workload = &loaded.workload;

@@ -311,14 +311,14 @@ pub fn plan(
     let action = advise::act(&trial, &body, verdict);
     let advice = Advice::sure(verdict, sure, |sure| advise::change((&trial, &body, &best), sure, request));
     let sources = series.iter().flat_map(|zone| zone.sources.clone()).collect();
-    let forecasting = forecasting(&in_zone.attempts[1], followed);
+    let forecasting = forecasting(&in_zone.attempts[1], followed, request.naive);
     let head = Head { schema: SCHEMA, title, cautions, notes, forecasting, sources };
     Ok(answer(head, trial, body, (verdict, action), advice))
 }
 
 /// What the forecast of spot availability is worth on the later windows: Uniform Progress goes by
 /// the clock alone, and the omniscient optimum knows all availability.
-fn forecasting(later: &[Attempt], followed: CloudPolicy) -> Forecasting {
+fn forecasting(later: &[Attempt], followed: CloudPolicy, naive: bool) -> Forecasting {
     let model = match followed {
         CloudPolicy::Markov | CloudPolicy::SkyNomad => followed,
         _ => CloudPolicy::SemiMarkov,
@@ -342,6 +342,7 @@ fn forecasting(later: &[Attempt], followed: CloudPolicy) -> Forecasting {
     };
     let why = match used {
         ForecastUsed::Model => None,
+        _ if naive => Some("no policy that forecasts was to be chosen".to_owned()),
         ForecastUsed::Naive => Some("a policy without a forecast was the cheapest on the earlier windows".to_owned()),
         ForecastUsed::None => Some("all on demand is advised".to_owned()),
     };

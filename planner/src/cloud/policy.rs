@@ -70,6 +70,11 @@ impl CloudPolicy {
     pub const CAUSAL_TOGETHER: [Self; 5] =
         [Self::SemiMarkov, Self::SkyNomad, Self::UniformProgress, Self::Greedy, Self::OnDemand];
 
+    /// Those of [`Self::CAUSAL`] that forecast nothing.
+    pub(super) const NAIVE: [Self; 4] = [Self::UniformProgress, Self::TimeSliced, Self::Greedy, Self::OnDemand];
+    /// Those of [`Self::CAUSAL_TOGETHER`] that forecast nothing.
+    pub(super) const NAIVE_TOGETHER: [Self; 3] = [Self::UniformProgress, Self::Greedy, Self::OnDemand];
+
     /// Name in words.
     pub fn in_words(self) -> &'static str {
         match self {

@@ -41,6 +41,8 @@ pub struct CloudRequest {
     pub moving: ZonesTogether,
     /// What is known of the work, where it is uncertain.
     pub uncertain: Option<WorkDistribution>,
+    /// Choose among policies that forecast nothing.
+    pub naive: bool,
     /// Time that a checkpoint takes, seconds; a plan then says how often to write one.
     pub checkpoint_s: Option<f64>,
     /// The command that asks, which a recommendation says to run again; `None` if there is none.
@@ -92,9 +94,17 @@ impl CloudRequest {
 
     /// Policies that are tried, and those of them to choose from.
     pub(super) fn policies(&self) -> (&'static [CloudPolicy], &'static [CloudPolicy]) {
-        match self.together {
-            Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
-            None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
+        let all: &[CloudPolicy] = if self.together.is_some() { &CloudPolicy::TOGETHER } else { &CloudPolicy::ALL };
+        (all, self.choices(self.together.is_some()))
+    }
+
+    /// Policies to choose from in one zone, or over several.
+    pub(super) fn choices(&self, over_zones: bool) -> &'static [CloudPolicy] {
+        match (over_zones, self.naive) {
+            (false, false) => &CloudPolicy::CAUSAL,
+            (true, false) => &CloudPolicy::CAUSAL_TOGETHER,
+            (false, true) => &CloudPolicy::NAIVE,
+            (true, true) => &CloudPolicy::NAIVE_TOGETHER,
         }
     }
 

@@ -178,7 +178,7 @@ impl Tried<'_> {
 
     /// The policies to choose from.
     fn choices(&self) -> &'static [CloudPolicy] {
-        if self.zone.is_some() { &CloudPolicy::CAUSAL } else { &CloudPolicy::CAUSAL_TOGETHER }
+        self.request.choices(self.zone.is_none())
     }
 
     /// Outcomes of a job under each of `policies`, on each of `windows`.

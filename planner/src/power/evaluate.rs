@@ -70,7 +70,7 @@ impl Prepared {
         let like = Request {
             fit: 0..0,
             eval: 0..0,
-            families: Family::ALL.to_vec(),
+            families: Family::ALL.into_iter().filter(|family| !(request.naive && family.learns())).collect(),
             boot_slots: request.boot_slots.unwrap_or_else(|| boot_slots(&figures.power, request.demand.slot_ms)),
             rates: Rates::default(),
             constants: figures.power.clone(),
@@ -256,7 +256,7 @@ pub fn evaluate(
     let body = PowerBody { assumed: assumed.iter().cloned().chain(prices).collect(), forward, plan, slurm_plan };
     let cautions = pools.cautions.clone();
     let leading: Vec<&Studied> = if stand { vcs.iter().collect() } else { vec![&main] };
-    let forecasting = worth::forecasting(&leading, &main);
+    let forecasting = worth::forecasting(&leading, &main, request.naive);
     let head = Head { schema: SCHEMA, title, cautions, notes, forecasting, sources: trace.sources.clone() };
     let sizes_unknown = request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some();
     let answer = answered(head, trial, body, &pools.doubts, sizes_unknown);

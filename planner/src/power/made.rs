@@ -7,9 +7,9 @@ use tracecast_predictors::demand::{Series, Slot, Unit};
 
 use crate::power::rule::ces::Thresholds;
 use crate::power::rule::family::Stretch;
-use crate::power::rule::reach::Readings;
 use crate::power::score::constants::Constants;
 use crate::power::score::{NodeDemand, Worth};
+use tracecast_predictors::demand::reach::Readings;
 
 /// A series from the largest count of each slot and the nodes there are.
 pub(super) fn series(slots: impl IntoIterator<Item = (f64, f64)>) -> Series {

@@ -52,6 +52,8 @@ pub struct ServingRequest {
     pub eval_from_ms: Option<i64>,
     /// Service that a setting must give.
     pub standard: ServedStandard,
+    /// Leave out rules by a forecast of the load.
+    pub naive: bool,
     /// Windows of the later half before each of which everything is chosen anew; none by default.
     pub splits: u32,
     /// Zone in which times are told.
@@ -367,6 +369,7 @@ pub fn plan(
         price: replica.price(spot.is_some()),
         spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
         standard: request.standard,
+        naive: request.naive,
     };
     let unit = replica.currency.as_deref().unwrap_or("replica-hours");
     let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us, unit };
@@ -379,7 +382,7 @@ pub fn plan(
     };
     let mut notes = notes(log, &case, too_large, spot, (&replica, ahead.hedge));
     notes.extend(scaling_failed);
-    let forecasting = tested::forecasting(&tested, &split, unit);
+    let forecasting = tested::forecasting(&tested, &split, unit, request.naive);
     let head = Head { schema: SCHEMA, title, cautions: Vec::new(), notes, forecasting, sources: log.sources.clone() };
     let body = ServingBody {
         table: table.to_owned(),

@@ -89,6 +89,8 @@ pub struct ServingCase<'a> {
     pub spot: Option<&'a SpotSupply<'a>>,
     /// Service that a setting must give.
     pub standard: ServedStandard,
+    /// Leave out rules by a forecast of the load.
+    pub naive: bool,
 }
 
 impl std::fmt::Debug for ServingCase<'_> {

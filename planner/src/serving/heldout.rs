@@ -261,7 +261,7 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     let bar = tuned.as_ref().and_then(|chosen| within.bar(case, chosen));
     by.extend(tuned.map(|chosen| (ServingPolicy::Reactive, chosen)));
     let mut others = vec![(ServingPolicy::Constant, case.tried(ServingCase::constant_settings(initial), &within))];
-    if request(ServingPolicy::Forecast) {
+    if !case.naive && request(ServingPolicy::Forecast) {
         others.push((ServingPolicy::Forecast, case.forecasts(&within)));
     }
     // A start that takes longer than the log has no forecast to try.
@@ -414,6 +414,7 @@ mod tests {
                     price: ReplicaPrice { on_demand: 1.0, spot: 0.4 },
                     spot: Some(&spot),
                     standard: ServedStandard::Reactive,
+                    naive: false,
                 };
                 choose(&case, (MINUTE_US, 6 * MINUTE_US), None)
             };

@@ -172,8 +172,8 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(SharingPlanAnswer).to_value()
 }
 
-/// Plans sharing for the jobs of a trace, with the pairs of a table. `watch` is told how far that
-/// is.
+/// Plans sharing for the jobs of a trace, with the pairs of a table. Who shares from now on is for the
+/// predictor that was `saved`, else for one trained on all pairs. `watch` is told how far that is.
 ///
 /// # Errors
 /// If there are too few jobs or families, a GPU type is not in the table, or a predictor cannot be
@@ -183,6 +183,7 @@ pub fn plan(
     table: &SharingTable,
     title: String,
     request: &SharingRequest,
+    saved: Option<&SharingPredictor>,
     watch: &dyn Watch,
 ) -> Result<SharingPlanAnswer> {
     let mut all = OneGpuJobs::new(trace);
@@ -223,19 +224,28 @@ pub fn plan(
     // What to share from now on; of what is not followed that is shown and not advised, and may be
     // missing.
     let follows = result.iter().any(|(.., (verdict, _))| *verdict == Verdict::Advised);
-    let predictor = match SharingPredictor::train(table, request.seed) {
-        Err(error) if follows => return Err(error.into()),
-        told => told.ok(),
+    let trained = match saved {
+        Some(_) => None,
+        None => match SharingPredictor::train(table, request.seed) {
+            Err(error) if follows => return Err(error.into()),
+            told => told.ok(),
+        },
     };
+    let predictor = saved.or(trained.as_ref());
     let worths: Vec<Forecasting> =
         result.iter().map(|(_, study, (verdict, _))| forecasting(study, *verdict == Verdict::Advised)).collect();
     let (plans, changes): (Vec<SharingPlan>, Vec<Option<Change>>) = result
         .into_iter()
-        .map(|(evidence, study, judged)| of_gpu_type(study, judged, request.planned(), &evidence, predictor.as_ref()))
+        .map(|(evidence, study, judged)| of_gpu_type(study, judged, request.planned(), &evidence, predictor))
         .unzip();
     let mut notes = table.notes.clone();
     let drawn = plans.first().map_or(0, |plan| plan.drawn_types);
     notes.extend(all.notes(drawn, "measured", request.seed));
+    if let Some(saved) = saved {
+        let pairs = format::counted(saved.trained().pairs as u64, "pair", "pairs");
+        notes.push(format!("Who shares from now on is forecast by the saved model, of {pairs}."));
+        notes.extend(plans.iter().filter_map(|plan| saved.unmeasured(&plan.gpu_type)));
+    }
     notes.extend(plans.first().and_then(|plan| plan.types_by_use).map(|by_use| by_use.note()));
     notes.push("Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned());
     notes.extend(plans.iter().filter(|plan| plan.is_followed()).filter_map(SharingPlan::left_whole));

@@ -9,6 +9,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use super::backtest::{DemandBacktest, DemandModelScore, DemandSpan};
 use super::fan::{ENDS90, LEVELS, MEDIAN};
 use super::gather::Asked;
+use super::peaks::PeakBacktest;
 use tracecast_analytics::facts::demand::Unit;
 
 /// Version of the JSON.
@@ -229,7 +230,9 @@ impl Answer {
         for left in &test.left_out {
             section = section.with_text(format!("{} is left out: {}.", left.model.name(), left.why));
         }
-        vec![section, self.fan(test, &id("fan"), &title("What was said and what came"))]
+        let fan = self.fan(test, &id("fan"), &title("What was said and what came"));
+        let peaks = test.peaks.as_ref().map(|of| peaks(of, &id("peaks"), &title("The most of the next slots"), unit));
+        [Some(section), peaks, Some(fan)].into_iter().flatten().collect()
     }
 
     /// Some horizons of the chosen model beside persistence.
@@ -309,6 +312,31 @@ impl Answer {
             ))
             .with_chart(chart)
     }
+}
+
+/// Models of the most that is needed within the next slots.
+fn peaks(test: &PeakBacktest, id: &str, title: &str, unit: &str) -> Section {
+    let ahead = test.models.first().map(|model| model.by_horizon.as_slice()).unwrap_or_default();
+    let columns = [Column::text("Model"), Column::number("of recent rises")].into_iter();
+    let columns = columns.chain(ahead.iter().map(|at| Column::number(format::duration(at.ahead_s))));
+    let mut table = ReportTable::new("Pinball loss of the most of the next slots", columns.collect());
+    for model in &test.models {
+        let name = if model.name == test.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+        let losses = model.by_horizon.iter().map(|at| Cell::float(at.pinball_mean, 3));
+        table.rows.push([name.into(), Cell::float(model.of_recent_rises, 3)].into_iter().chain(losses).collect());
+    }
+    let chances = test.chances.iter().map(|chance| format::percent(f64::from(*chance))).collect::<Vec<_>>();
+    table.note =
+        Some(format!("In {unit}; a mean over levels that are exceeded with chances of {}.", chances.join(", ")));
+    let chosen = test.models.iter().find(|model| model.name == test.chosen);
+    let finding = chosen.map_or_else(String::new, |chosen| {
+        let of = format::percent(chosen.of_recent_rises);
+        format!("**{}** was chosen on earlier slots: {of} of the loss of the rises of the last 14 days.", chosen.name)
+    });
+    Section::new(id, title).with_finding(finding).with_table(table).with_definition(
+        "Recent rises: what is in use, and the quantile of how far the most of as many slots was above it in the last 14 days. \
+         Reach: boosted trees of the chance that a level is reached, by which `plan power` decides. Others: the largest quantile of their slots.",
+    )
 }
 
 /// Shares of the slots that the intervals of a model hold, beside what they promise.

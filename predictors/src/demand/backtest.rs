@@ -26,6 +26,7 @@ use super::fan::{Bounds, Fan, LEVELS, Quantiles};
 use super::forecast::structural::{Jobs, Log};
 use super::forecast::{self, ForecastModel, ForecastSettings, Forecaster as _};
 use super::gather::Asked;
+use super::peaks::{self, NamedFans, PeakBacktest};
 use super::score::{DemandScore, ForecastAndTruth, Sums};
 use crate::ensemble;
 use crate::error::{Error, Result};
@@ -62,6 +63,8 @@ pub struct DemandBacktestOptions {
     pub report_from_ms: Option<i64>,
     /// Slots that begin before this are reported; else all.
     pub report_to_ms: Option<i64>,
+    /// Whether the most of the next slots is tested, too.
+    pub peaks: bool,
 }
 
 impl Default for DemandBacktestOptions {
@@ -74,6 +77,7 @@ impl Default for DemandBacktestOptions {
             window_days: 14,
             report_from_ms: None,
             report_to_ms: None,
+            peaks: false,
         }
     }
 }
@@ -177,6 +181,9 @@ pub struct DemandBacktest {
     pub shown_horizon: usize,
     /// Forecasts of the chosen model for the last days reported.
     pub shown: Vec<Shown>,
+    /// The most of the next slots; absent where it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peaks: Option<PeakBacktest>,
 }
 
 /// Forecasts of one model, slot by slot.
@@ -299,6 +306,11 @@ pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOpti
     tracks_of(series, jobs, options, parts(series, options)?, true, &())
 }
 
+/// Slots between two fits.
+fn refit_slots(series: &Series, options: &DemandBacktestOptions) -> usize {
+    usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX)
+}
+
 /// Makes all forecasts of a series within `parts`; calibrated forecasts are kept if `keep`.
 pub(super) fn tracks_of(
     series: &Series,
@@ -308,7 +320,7 @@ pub(super) fn tracks_of(
     keep: bool,
     watch: &dyn Watch,
 ) -> Result<DemandTracks> {
-    let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
+    let step = refit_slots(series, options);
     let Parts { first, choose, report, end } = parts;
     let moments = by_slot(parts, step);
     let mut models = vec![ForecastModel::Persistence];
@@ -563,7 +575,13 @@ pub fn run_all(
     all.iter()
         .map(|series| {
             let jobs = log.map(|log| log.jobs(series, vcs, request));
-            summarise(series, &tracks_of(series, jobs.as_ref(), options, parts(series, options)?, false, watch)?)
+            let parts = parts(series, options)?;
+            let tracks = tracks_of(series, jobs.as_ref(), options, parts, options.peaks, watch)?;
+            let fans: Vec<NamedFans<'_>> =
+                tracks.tracks.iter().map(|track| (track.name.as_str(), track.fans.as_slice())).collect();
+            let ahead = (refit_slots(series, options), options.settings.horizon);
+            let peaks = options.peaks.then(|| peaks::backtest(series, parts, ahead, &fans)).transpose()?;
+            Ok(DemandBacktest { peaks, ..summarise(series, &tracks)? })
         })
         .collect()
 }
@@ -628,5 +646,6 @@ pub fn summarise(series: &Series, result: &DemandTracks) -> Result<DemandBacktes
         ensemble: result.ensemble.clone(),
         shown_horizon: shown_horizon(horizon),
         shown: result.tracks.get(best).map(|track| track.shown.clone()).unwrap_or_default(),
+        peaks: None,
     })
 }

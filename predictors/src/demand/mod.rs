@@ -8,6 +8,9 @@
 //! holds demand as slots of equal length; it is the border to whoever plans with it. [`model
 //! predict demand`]
 //! has the forecasters, [`calibrate`] makes their quantiles hold, [`backtest`] tells how good they are, and [`predictor`] keeps one in a file.
+//!
+//! What nodes are powered for is the most of the next slots: [`reach`] learns the chance that a
+//! [`level`] is reached within some, and [`peaks`] tests it beside the forecasts by slot.
 
 pub mod answer;
 pub mod backtest;
@@ -16,7 +19,10 @@ pub mod calibrate;
 pub mod fan;
 pub mod forecast;
 pub mod gather;
+pub mod level;
+pub mod peaks;
 pub mod predictor;
+pub mod reach;
 pub mod score;
 
 pub use tracecast_analytics::facts::demand::{Seen, Series, Slot, Unit};

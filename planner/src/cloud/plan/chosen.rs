@@ -98,8 +98,9 @@ pub(super) fn among_zones(
         let early: Vec<&Attempt> = early().collect();
         candidate(ANEW, policy, average(early.iter().map(|attempt| attempt.share(policy))), &early, &[])
     };
-    let pooled: Vec<CloudCandidate> = CloudPolicy::CAUSAL.into_iter().map(over_all).collect();
-    let policy = least(&pooled, &CloudPolicy::CAUSAL).map(|(_, of)| of.policy).ok_or_else(nothing)?;
+    let choices = request.choices(false);
+    let pooled: Vec<CloudCandidate> = choices.iter().copied().map(over_all).collect();
+    let policy = least(&pooled, choices).map(|(_, of)| of.policy).ok_or_else(nothing)?;
     let [choose_on, report_on] = moments.zones.first().ok_or_else(nothing)?;
     let first = series.first().ok_or_else(nothing)?;
     let hours = |ticks: usize| ticks as f64 * first.tick_ms as f64 / 3.6e6;
@@ -194,13 +195,14 @@ fn together(
             attempt_zones_of(policies, &market, window.ahead.start, &[*job], request.uncertain.as_ref())
         })
     };
-    let early = tried(&CloudPolicy::CAUSAL_TOGETHER, &with_past(choose_on))?;
+    let choices = request.choices(true);
+    let early = tried(choices, &with_past(choose_on))?;
     let early: Vec<&Attempt> = early.iter().collect();
     let of = |policy: CloudPolicy| {
         candidate("", policy, average(early.iter().map(|attempt| attempt.share(policy))), &early, &[])
     };
-    let candidates = CloudPolicy::CAUSAL_TOGETHER.map(of);
-    let Some((_, best)) = least(&candidates, &CloudPolicy::CAUSAL_TOGETHER) else {
+    let candidates: Vec<CloudCandidate> = choices.iter().copied().map(of).collect();
+    let Some((_, best)) = least(&candidates, choices) else {
         return Ok(Err("each policy missed a deadline on the windows of choice.".to_owned()));
     };
     let late = tried(&[best.policy], report_on)?;

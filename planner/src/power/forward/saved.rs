@@ -16,9 +16,10 @@ use tracecast_predictors::model_file::Format;
 
 use crate::error::{Error, Result};
 use crate::power::rule::Setting;
-use crate::power::rule::reach::{Reach, horizons};
+use crate::power::score::boot::slots_booting;
 use crate::power::score::service::Service;
 use crate::power::study::promise::{Guard, guarded_by};
+use tracecast_predictors::demand::reach::{Reach, horizons};
 
 /// The file.
 const FORMAT: Format = Format {
@@ -113,7 +114,7 @@ impl SavedPool {
     pub fn fit(series: &Series, setting: Setting, service: Option<&Service>, boot_slots: f64) -> Result<Self> {
         let count = series.slots.len();
         // The rule is known by now, so nothing is learned that it does not ask for.
-        let ahead = setting.asks(&horizons(series.slot_ms, boot_slots));
+        let ahead = setting.asks(&horizons(series.slot_ms, slots_booting(boot_slots)));
         let reach = Reach::fit(series, 0..count, &ahead)?;
         let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
         let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();

@@ -20,7 +20,6 @@ use super::resim::{self, Baseline, HourlyRates, Moment, Plan, PowerEffect};
 use crate::error::Result;
 use crate::plan::emit::slurm::hosts::deal;
 use crate::power::rule::family::Family;
-use crate::power::rule::reach::{Reach, Watch};
 use crate::power::rule::{Past, Rule, Setting};
 use crate::power::score::boot::{Boots, slots_booting};
 use crate::power::score::constants::Constants;
@@ -31,6 +30,7 @@ use crate::replay::input::Loaded;
 use crate::sim;
 use crate::sim::power::PowerPolicy as Policy;
 use crate::sim::power::{Controller, Timeout};
+use tracecast_predictors::demand::reach::{Reach, ReachNow};
 
 /// The rule that a pool followed in a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -56,7 +56,7 @@ pub struct Resimulated {
 /// What a rule is told as a slot of a replay begins, or of a cluster that runs.
 struct SoFar<'a> {
     seen: Seen<'a>,
-    watch: &'a Watch,
+    watch: &'a ReachNow,
 }
 
 impl Past for SoFar<'_> {
@@ -94,7 +94,7 @@ impl Past for SoFar<'_> {
 struct Asked {
     setting: Setting,
     rule: Rule,
-    watch: Watch,
+    watch: ReachNow,
 }
 
 impl Policy for Asked {
@@ -174,7 +174,7 @@ pub fn policy(setting: &Setting, reach: &Arc<Reach>) -> Option<Box<dyn Policy>> 
 fn asked_by(setting: &Setting, reach: &Arc<Reach>) -> Option<Asked> {
     let setting = *setting;
     let eligible = Family::of(&setting).eligible();
-    eligible.then(|| Asked { setting, rule: Rule::new(setting), watch: Watch::new(Arc::clone(reach)) })
+    eligible.then(|| Asked { setting, rule: Rule::new(setting), watch: ReachNow::new(Arc::clone(reach)) })
 }
 
 /// What is followed of a series as a policy of the replay, under the guard of its promise if one was made.
@@ -350,7 +350,7 @@ mod tests {
 
     use super::*;
     use crate::power::made::{self, Known};
-    use crate::power::rule::reach::horizons;
+    use tracecast_predictors::demand::reach::horizons;
 
     #[test]
     fn the_worked_example() {
@@ -409,7 +409,7 @@ mod tests {
         };
         let series = made::series((0..200).map(slot));
         let range = 140..200;
-        let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0.0)).unwrap());
+        let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0)).unwrap());
         let mut known = Known::of(&series);
         known.readings = reach.read(&series, range.clone()).unwrap();
         let stretch = known.stretch(range.clone(), 60.0);

@@ -341,6 +341,8 @@ pub struct PowerRequest {
     pub hours: Hours,
     /// What hours are weighed by.
     pub weigh: Option<Weigh>,
+    /// Leave out rules that learn chances of demand.
+    pub naive: bool,
     /// Run the jobs again.
     pub replay: Option<Replayed>,
     /// The nodes of the plan, as host names in order, each once, and the list as it was written.

@@ -19,10 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ces::Thresholds;
-use super::reach::{CHANCES, LINGER, Readings, Switches, place};
 use super::trailing::trailing_maximum;
-use super::{Forecast, Past, Rule, Setting};
+use super::{Forecast, LINGER, Past, Rule, Setting, Switches};
 use crate::power::score::{NodeDemand, SleepOutcome, Sums};
+use tracecast_predictors::demand::reach::{CHANCES, Readings, place};
 
 /// A kind of rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -123,7 +123,7 @@ impl Family {
         matches!(self, Self::AlwaysOn | Self::Timeout | Self::TrailingMaximum)
     }
 
-    /// Whether it rests on the chances that [`Reach`](super::reach::Reach) learns.
+    /// Whether it rests on the chances that [`Reach`](tracecast_predictors::demand::reach::Reach) learns.
     pub fn learns(self) -> bool {
         matches!(self, Self::Newsvendor | Self::LazyProvisioning | Self::Reach)
     }

@@ -27,8 +27,6 @@
 
 pub mod ces;
 pub mod family;
-pub mod level;
-pub mod reach;
 pub mod trailing;
 
 use schemars::JsonSchema;
@@ -36,7 +34,6 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
 use ces::{Saving, Thresholds};
-use reach::Switches;
 
 /// Source of a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +47,24 @@ pub enum Forecast {
     LastValue,
     /// The value of this hour on the day before.
     Yesterday,
+}
+
+/// Slots for which levels may be kept after a need, whatever their chance.
+pub const LINGER: [usize; 3] = [0, 3, 6];
+
+/// Switches of the rule *reach*.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Switches {
+    /// Slots that keeping looks ahead.
+    pub keep_slots: usize,
+    /// Chance of being needed in the next slot from which a level is woken.
+    pub wake_chance: f32,
+    /// Chance of being needed within `keep_slots` down to which a level is kept.
+    pub keep_chance: f32,
+    /// Slots for which a level is kept after it was needed, whatever its chance.
+    pub linger_slots: usize,
+    /// Nodes powered beyond those held.
+    pub buffer: u32,
 }
 
 /// One rule with its parameters.
@@ -100,7 +115,7 @@ pub enum Setting {
         /// Idle nodes that are left powered; nobody wakes others in their place.
         keep_idle: u32,
     },
-    /// Levels kept for as long as their return is likely: [`reach`].
+    /// Levels kept for as long as their return is likely.
     Reach(Switches),
 }
 
@@ -129,7 +144,7 @@ impl Setting {
         bare
     }
 
-    /// Returns those of `horizons` at which the rule needs [chances](reach); waking uses the first
+    /// Returns those of `horizons` at which the rule needs [chances](tracecast_predictors::demand::reach); waking uses the first
     /// of all horizons.
     pub(super) fn asks(&self, horizons: &[usize]) -> Vec<usize> {
         let first = horizons.first().copied();

@@ -27,7 +27,7 @@ use crate::plan::window::learn_and_choose;
 use crate::power::rule::Setting;
 use crate::power::rule::ces::Thresholds;
 use crate::power::rule::family::{Family, Scored, Stretch, Tried, front};
-use crate::power::rule::reach::{Reach, Readings, horizons};
+use crate::power::score::boot::slots_booting;
 use crate::power::score::constants::Constants;
 use crate::power::score::interval::{self, Block, Intervals};
 use crate::power::score::optimum::{Prices, optimum};
@@ -37,6 +37,7 @@ use crate::power::score::{NodeDemand, Sums, Worth, relative};
 use choice::{Because, Elected, Judge, Member};
 use promise::{Followed, Guard};
 pub use study_result::{Curve, Promise, Studied, SwitchingOptimum};
+use tracecast_predictors::demand::reach::{Reach, Readings, horizons};
 
 /// Share of all nodes by which sleep must differ for one setting to rule another out.
 const TOLERANCE: f64 = 1.0 / 1600.0;
@@ -214,7 +215,7 @@ impl<'a> Survey<'a> {
             return Err(Error::TooFewDays { series: series.name.clone(), days: days(fit, series), least: LEAST_DAYS });
         }
         let (learn, pick) = learn_and_choose(fit);
-        let ahead = horizons(series.slot_ms, request.boot_slots);
+        let ahead = horizons(series.slot_ms, slots_booting(request.boot_slots));
         // Nothing is learned for rules that ask for no chances.
         let learns = request.families.iter().any(|family| family.learns());
         let ahead: &[usize] = if learns { ahead.as_slice() } else { &[] };

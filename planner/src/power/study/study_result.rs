@@ -11,10 +11,10 @@ use super::promise::Guard;
 use crate::plan::forecast::Driven;
 use crate::power::rule::Setting;
 use crate::power::rule::family::{Family, Scored};
-use crate::power::rule::reach::Reach;
 use crate::power::score::SleepOutcome;
 use crate::power::score::interval::{Block, Intervals};
 use crate::power::score::service::Service;
+use tracecast_predictors::demand::reach::Reach;
 
 /// One family: its curve and its choice.
 #[derive(Debug, Clone, PartialEq)]

@@ -54,8 +54,8 @@ impl Survey<'_> {
 }
 
 /// Worth of the forecast over the pools that are planned for, whose blocks are of the same days; of
-/// `all` nodes as one pool where no model was learned for these.
-pub(in crate::power) fn forecasting(planned: &[&Studied], all: &Studied) -> Forecasting {
+/// `all` nodes as one pool where no model was learned for these; `naive` if none was to be.
+pub(in crate::power) fn forecasting(planned: &[&Studied], all: &Studied, naive: bool) -> Forecasting {
     let is_known = |pool: &Studied| pool.driven.iter().all(|block| block.model.is_some());
     let as_one = [all];
     let is_of_planned = planned.iter().all(|pool| is_known(pool));
@@ -81,6 +81,7 @@ pub(in crate::power) fn forecasting(planned: &[&Studied], all: &Studied) -> Fore
         () => ForecastUsed::Naive,
     };
     let why = match used {
+        ForecastUsed::Naive | ForecastUsed::None if naive => Some("no rule that learns was to be chosen".to_owned()),
         ForecastUsed::Naive | ForecastUsed::None if !is_of_planned => Some(
             "no model was learned for what is planned: there are fewer days to choose on than evidence takes"
                 .to_owned(),

@@ -104,7 +104,7 @@ pub(super) fn trial(
 
 /// What the forecast of the load is worth: the reactive rule goes by what is in flight, the schedule
 /// with hindsight knows all requests.
-pub(super) fn forecasting(tested: &ServingTest, split: &ServingSplit, unit: &str) -> Forecasting {
+pub(super) fn forecasting(tested: &ServingTest, split: &ServingSplit, unit: &str, naive_only: bool) -> Forecasting {
     let of = |by: ServingPolicy| tested.policy(by);
     let naive = of(ServingPolicy::Reactive).or_else(|| of(ServingPolicy::ReactiveDefault));
     let (Some(naive), Some(truth)) = (naive, of(ServingPolicy::Hindsight)) else {
@@ -135,6 +135,7 @@ pub(super) fn forecasting(tested: &ServingTest, split: &ServingSplit, unit: &str
         _ => ForecastUsed::Naive,
     };
     let why = match (used, model) {
+        (_, None) if naive_only => Some("no rule by a forecast was to be chosen".to_owned()),
         (_, None) => Some("no setting by a forecast kept the target on the earlier half".to_owned()),
         (ForecastUsed::Model, _) => None,
         _ => Some("another rule was chosen on the earlier half".to_owned()),

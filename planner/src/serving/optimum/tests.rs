@@ -27,6 +27,7 @@ fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService, target: 
         price,
         spot: None,
         standard: ServedStandard::Reactive,
+        naive: false,
     }
 }
 

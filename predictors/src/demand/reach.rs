@@ -21,21 +21,18 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use tracecast_analytics::time::HOUR_MS;
-use tracecast_predictors::demand::{Seen, Series};
-use tracecast_predictors::matrix::Matrix;
-use tracecast_predictors::model::Predict as _;
-use tracecast_predictors::model::boosted::{Boosted, FittedTrees, SharedRows, Target, Trees};
 
 use super::level::{FACTS, Levels};
+use super::{Seen, Series};
 use crate::error::Result;
-use crate::power::score::boot::slots_booting;
+use crate::matrix::Matrix;
+use crate::model::Predict as _;
+use crate::model::boosted::{Boosted, FittedTrees, SharedRows, Target, Trees};
 
 /// How far ahead keeping looks, hours.
 pub const KEEP_H: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Chances at which levels are read, highest first.
 pub const CHANCES: [f32; 13] = [0.5, 0.3, 0.2, 0.14, 0.1, 0.07, 0.05, 0.035, 0.025, 0.017, 0.012, 0.008, 0.005];
-/// Slots for which levels may be kept after a need, whatever their chance.
-pub const LINGER: [usize; 3] = [0, 3, 6];
 /// Levels drawn a slot to learn from, at most.
 const DRAWN: usize = 40;
 /// Levels drawn in all, about: a longer past gives fewer a slot, as those of a slot resemble each other.
@@ -76,9 +73,9 @@ enum Classifier {
     Always(f32),
 }
 
-/// Horizons in slots: what waking looks at, then what keeping may look at, each once.
-pub fn horizons(slot_ms: i64, boot_slots: f64) -> Vec<usize> {
-    let booting = slots_booting(boot_slots);
+/// Horizons in slots where a boot takes up to `booting` slots: what waking looks at, then what keeping may
+/// look at, each once.
+pub fn horizons(slot_ms: i64, booting: usize) -> Vec<usize> {
     let mut ahead = vec![1 + booting];
     for hours in KEEP_H {
         let slots = (hours * HOUR_MS as f64 / slot_ms.max(1) as f64).round() as usize;
@@ -171,7 +168,7 @@ fn chances(classifiers: &[Classifier], rows: &Matrix) -> Result<Vec<f32>> {
 }
 
 /// Most demanded in the slots from `from`, `ahead` of them; `None` if they are not all within `range` and counted.
-fn most_asked(series: &Series, range: &Range<usize>, from: usize, ahead: usize) -> Option<f64> {
+pub(super) fn most_asked(series: &Series, range: &Range<usize>, from: usize, ahead: usize) -> Option<f64> {
     if from + ahead > range.end {
         return None;
     }
@@ -202,17 +199,17 @@ impl Reach {
     }
 
     /// Slots and number of classifiers of each horizon, as [`Reach::encoded`] orders them.
-    pub(in crate::power) fn shape(&self) -> Vec<(usize, usize)> {
+    pub fn shape(&self) -> Vec<(usize, usize)> {
         self.horizons.iter().map(|(slots, classifiers)| (*slots, classifiers.len())).collect()
     }
 
     /// Highest level there is.
-    pub(in crate::power) fn most(&self) -> usize {
+    pub fn most(&self) -> usize {
         self.most
     }
 
     /// The classifiers as bytes: four of a constant chance, else trees.
-    pub(in crate::power) fn encoded(&self) -> Vec<Vec<u8>> {
+    pub fn encoded(&self) -> Vec<Vec<u8>> {
         let of = |classifier: &Classifier| match classifier {
             Classifier::Always(chance) => chance.to_le_bytes().to_vec(),
             Classifier::Trees(trees) => trees.encode(),
@@ -221,11 +218,7 @@ impl Reach {
     }
 
     /// What [`Reach::encoded`] gave.
-    pub(in crate::power) fn decoded(
-        shape: &[(usize, usize)],
-        encoded: &[Vec<u8>],
-        most: usize,
-    ) -> std::result::Result<Self, String> {
+    pub fn decoded(shape: &[(usize, usize)], encoded: &[Vec<u8>], most: usize) -> std::result::Result<Self, String> {
         let mut encoded = encoded.iter();
         let mut horizons = Vec::new();
         for (slots, count) in shape {
@@ -326,43 +319,28 @@ pub struct Readings {
     pub reached: Vec<(usize, Vec<[u32; CHANCES.len()]>)>,
 }
 
-/// The switches of the policy.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-pub struct Switches {
-    /// Slots that keeping looks ahead.
-    pub keep_slots: usize,
-    /// Chance of being needed in the next slot from which a level is woken.
-    pub wake_chance: f32,
-    /// Chance of being needed within `keep_slots` down to which a level is kept.
-    pub keep_chance: f32,
-    /// Slots for which a level is kept after it was needed, whatever its chance.
-    pub linger_slots: usize,
-    /// Nodes powered beyond those held.
-    pub buffer: u32,
-}
-
 /// Place of a chance among [`CHANCES`].
-pub(in crate::power) fn place(chance: f32) -> usize {
+pub fn place(chance: f32) -> usize {
     CHANCES.iter().position(|known| *known <= chance).unwrap_or(CHANCES.len() - 1)
 }
 
 /// What is known of all levels slot by slot, and the chances that follow.
 #[derive(Debug, Clone)]
-pub(in crate::power) struct Watch {
+pub struct ReachNow {
     reach: Arc<Reach>,
     levels: Option<Levels>,
     /// The facts of all levels not in use, from which each chance is told.
     rows: Matrix,
 }
 
-impl Watch {
+impl ReachNow {
     /// Nothing seen yet.
-    pub(in crate::power) fn new(reach: Arc<Reach>) -> Self {
+    pub fn new(reach: Arc<Reach>) -> Self {
         Self { reach, levels: None, rows: Matrix::new(FACTS) }
     }
 
     /// Takes in the slots that have ended since the last call.
-    pub(in crate::power) fn look(&mut self, seen: Seen<'_>) {
+    pub fn look(&mut self, seen: Seen<'_>) {
         let levels = self.levels.get_or_insert_with(|| Levels::new(seen.series, self.reach.most));
         for slot in seen.slots.iter().skip(levels.seen()) {
             levels.push(slot);
@@ -372,17 +350,17 @@ impl Watch {
     }
 
     /// Nodes in use as the last slot ended.
-    pub(in crate::power) fn in_use(&self) -> f64 {
+    pub fn in_use(&self) -> f64 {
         self.levels.as_ref().map_or(0.0, |levels| levels.in_use() as f64)
     }
 
     /// Slots that waking looks ahead.
-    pub(in crate::power) fn first(&self) -> usize {
+    pub fn first(&self) -> usize {
         self.reach.first()
     }
 
     /// The highest level that is reached within `ahead` slots with more than a chance; `None` if that cannot be told.
-    pub(in crate::power) fn reached(&self, ahead: usize, chance: f32) -> Option<f64> {
+    pub fn reached(&self, ahead: usize, chance: f32) -> Option<f64> {
         let levels = self.levels.as_ref()?;
         let (_, classifiers) = self.reach.horizons.iter().find(|(slots, _)| *slots == ahead)?;
         let chances = chances(classifiers, &self.rows).ok()?;
@@ -392,15 +370,29 @@ impl Watch {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(crate) mod tests {
+    use super::super::{Slot, Unit};
     use super::*;
-    use crate::power::made;
+
+    /// Hours from midnight of a Thursday on, from the largest count of each and the nodes there are.
+    pub(crate) fn series(slots: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        let slot = |(peak, total)| Slot { peak, last: peak, mean: peak, pending: 0.0, total, counted: true };
+        Series {
+            name: "pool".to_owned(),
+            unit: Unit::Nodes,
+            counts_pending: false,
+            start_ms: 0,
+            slot_ms: HOUR_MS,
+            zone: "UTC".to_owned(),
+            slots: slots.into_iter().map(slot).collect(),
+        }
+    }
 
     /// A thousand nodes over some weeks are millions of levels; read in parts they say the same in bounded memory.
     #[test]
     fn chances_read_in_parts_are_those_read_at_once() {
         let peak = |slot: u32| f64::from(10 + slot * 7 % 13 + 5 * u32::from(slot % 24 > 8));
-        let series = made::series((0..160).map(|slot| (peak(slot), 60.0)));
+        let series = series((0..160).map(|slot| (peak(slot), 60.0)));
         let reach = Reach::fit(&series, 0..120, &[1, 3]).unwrap();
         let once = reach.read_in_parts(&series, 100..160, usize::MAX).unwrap();
         for at_once in [1, 100] {

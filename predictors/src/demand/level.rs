@@ -10,10 +10,10 @@
 //! Worked example: counts 5, 7, 6: level 7 was last needed one slot ago (idle 1), lies 1 above the last count, 0 above the half-hour maximum,
 //! and was needed in 1 of 3 slots.
 
+use tracecast_analytics::stats::sum::mean;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
-use tracecast_predictors::demand::{Series, Slot};
 
-use crate::plan::interval::average;
+use super::{Series, Slot};
 
 /// Lengths over which maxima are taken, hours.
 const MAXIMA_H: [f64; 8] = [1.0 / 3.0, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0];
@@ -58,7 +58,7 @@ fn largest(values: &[f64]) -> f64 {
 }
 
 fn deviation(values: &[f64]) -> f64 {
-    let centre = average(values.iter().copied());
+    let centre = mean(values).unwrap_or(0.0);
     (values.iter().map(|value| (value - centre).powi(2)).sum::<f64>() / values.len().max(1) as f64).sqrt()
 }
 
@@ -150,7 +150,7 @@ impl Levels {
             (moves.iter().map(|step| step.abs()).sum::<f64>() / moves.len().max(1) as f64).max(1.0)
         };
         self.movement = [restless(hours(6.0)), restless(hours(48.0))];
-        let recent_mean = |length: f64| average(tail(&self.means, hours(length)).iter().copied());
+        let recent_mean = |length: f64| mean(tail(&self.means, hours(length))).unwrap_or(0.0);
         let now_ms = self.start_ms + self.slot_ms * i64::try_from(self.peaks.len()).unwrap_or(0);
         let local = now_ms + self.zone.offset_ms(now_ms);
         self.shared = [
@@ -188,10 +188,10 @@ impl Levels {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::power::made;
+    use crate::demand::reach::tests::series as made;
 
     fn series(slot_ms: i64) -> Series {
-        Series { slot_ms, ..made::series([]) }
+        Series { slot_ms, ..made([]) }
     }
 
     fn slot(peak: f64) -> Slot {
