@@ -1,4 +1,4 @@
-//! `when`: dumps of a Slurm as it is, and when jobs start.
+//! `when` and `why`: dumps of a Slurm as it is, when jobs start, and what keeps them.
 
 use serde_json::{Value, json};
 
@@ -173,4 +173,55 @@ fn starts_are_tested_on_the_past() {
     let error =
         |name: &str| models.iter().find(|of| of["name"] == name).unwrap()["median_abs_error_s"].as_f64().unwrap();
     assert!(error("replay") < error("moving_average") && error("replay") < error("class_mean"));
+}
+
+/// Job 3 asks for both nodes that work; the third drains.
+#[test]
+fn what_keeps_a_job_is_proved_by_replay() {
+    let folder = Folder::new();
+    let (now, history) = (dumps(&folder), accounting(&folder));
+    let asked = ["--state", &now, "--history", &history, "--timezone", "UTC", "--scan", "strict"];
+    let why = |job: &str| {
+        let output = tracecast(&[&["why", job], &asked[..], &["--format", "json", "--quiet"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let found = why("3");
+    assert_eq!((&found["cause"]["kind"], &found["cause"]["proven"]), (&json!("capacity"), &json!(true)));
+    assert_eq!(found["start"]["p50"], "1970-01-12T15:30:00Z");
+    let ahead = found["ahead"].as_array().unwrap();
+    // The limit of 10 h.
+    assert_eq!((&ahead[0]["job"], &ahead[0]["until"]), (&json!("1"), &json!("1970-01-12T22:46:40Z")));
+    let sooner = &found["sooner"][0];
+    assert_eq!((&sooner["start"]["p50"], &sooner["harmed"]["jobs"]), (&json!("1970-01-12T14:46:40Z"), &json!(0)));
+    assert_eq!(why("4")["cause"]["kind"], "held");
+    assert!(why("1")["running_since"].is_string());
+    let shown = stdout(&tracecast(&[&["why", "3"], &asked[..]].concat()));
+    assert!(shown.lines().take(6).any(|line| line.contains("Capacity: It asks for 16 GPUs")), "{shown}");
+    let output = tracecast(&["why", "77", "--state", &now]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("such as 1, 2, 3, 4"));
+}
+
+/// Jobs of a real Slurm as it was: one node of four drains, three are full.
+#[test]
+fn causes_in_a_real_slurm() {
+    let dumps = ["24.11.5", "26.05.5"].map(|version| tracecast_tests::real_trace(&format!("slurm_live/{version}")));
+    for dump in dumps.into_iter().flatten() {
+        let file = |name: &str| dump.join(format!("{name}.json.gz")).display().to_string();
+        let (jobs, nodes) = (file("squeue_json"), file("scontrol_show_node_json"));
+        let cause = |job: &str| {
+            let output =
+                tracecast(&["why", job, "--state", &jobs, &nodes, "--format", "json", "--quiet", "--draws", "7"]);
+            assert!(output.status.success(), "{}", stderr(&output));
+            let cause = json(&stdout(&output))["cause"].clone();
+            (cause["kind"].as_str().unwrap().to_owned(), cause["proven"] == true)
+        };
+        // Four nodes, all free GPUs on the one that drains, 8 GPUs, a begin time, and held.
+        let named = ["5", "6", "11", "9", "10"].map(cause);
+        let kinds = ["drained", "drained", "capacity", "begin_time", "held"];
+        let proven = [false, true, true, false, false];
+        for ((named, kind), proven) in named.iter().zip(kinds).zip(proven) {
+            assert_eq!((named.0.as_str(), named.1), (kind, proven), "{}", dump.display());
+        }
+    }
 }

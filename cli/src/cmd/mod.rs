@@ -53,6 +53,7 @@ mod train_interference;
 mod trained;
 mod utilisation;
 mod when;
+mod why;
 
 use std::num::NonZeroUsize;
 
@@ -143,6 +144,10 @@ Example, which nodes of the bundled sample can sleep:
     ///
     /// The cluster is replayed forward from dumps of its scheduler, again and again, with run times drawn from what jobs of the same user and size took.
     When(Box<when::When>),
+    /// Say what keeps a waiting job from starting now, and what would start it sooner
+    ///
+    /// One thing after the other is taken away from the cluster as it is, and what is left is replayed: the cause is what alone starts the job.
+    Why(Box<why::Why>),
     /// Serve predictions to schedulers over HTTP, and learn from the events that they send
     Serve(serve::Serve),
     /// Ask a saved plan what to do in the next slot
@@ -187,6 +192,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Model(model) => model::run(model, quiet),
         Command::Serve(request) => serve::run(request, quiet),
         Command::When(request) => when::run(request, quiet),
+        Command::Why(request) => why::run(request, quiet),
         Command::Plan(plan) => plan::run(plan, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),

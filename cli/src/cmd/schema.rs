@@ -74,6 +74,8 @@ pub(crate) enum SchemaOf {
     ModelBacktestUtilisation,
     /// `when --format json`
     When,
+    /// `why --format json`
+    Why,
     /// `plan allocation --format json`
     PlanAllocation,
     /// `plan queues --format json`
@@ -160,6 +162,7 @@ pub(crate) fn run(arguments: &Schema) -> Result<()> {
         SchemaOf::ModelBacktestStart => tracecast_planner::start::answer::json_schema(),
         SchemaOf::ModelBacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
         SchemaOf::When => tracecast_planner::start::when::json_schema(),
+        SchemaOf::Why => tracecast_planner::start::why::json_schema(),
         SchemaOf::ModelBacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
         SchemaOf::PlanAllocation => tracecast_planner::rounds::answer::json_schema(),
         SchemaOf::PlanShareCouples => tracecast_planner::sharing::answer::json_schema(),

@@ -45,6 +45,21 @@ pub(crate) struct When {
     /// Time limit, such as 30m, 12h or 2d
     #[arg(long, value_name = "TIME", requires = "gpus", value_parser = duration, help_heading = "A job that would be submitted")]
     pub(crate) limit: Option<i64>,
+    #[command(flatten)]
+    pub(crate) now: Now,
+    /// File that keeps the answers (lines of JSON); how earlier ones came true is told
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Replays
+    #[arg(long, value_name = "N", default_value_t = 70, value_parser = clap::value_parser!(u32).range(7..=10_000))]
+    pub(crate) draws: u32,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+/// The cluster as it is, and how its scheduler decides.
+#[derive(Debug, Args)]
+pub(crate) struct Now {
     /// Dumps of the cluster as it is: files or folders of what `squeue --json`, `scontrol show node --json` and slurmrestd print; - is stdin
     ///
     /// They are recognised by their form, whatever their names. The nodes are needed, and the jobs; reservations are used if they are there.
@@ -58,17 +73,29 @@ pub(crate) struct When {
     /// What the scheduler does if a job does not fit: strict, skip, easy or conservative
     #[arg(long, value_name = "SCAN", default_value = "easy", value_parser = ["strict", "skip", "easy", "conservative"])]
     pub(crate) scan: String,
-    /// File that keeps the answers (lines of JSON); how earlier ones came true is told
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// Replays
-    #[arg(long, value_name = "N", default_value_t = 70, value_parser = clap::value_parser!(u32).range(7..=10_000))]
-    pub(crate) draws: u32,
     /// Seed of the draws: the same seed gives the same answer
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) answering: Answering,
+}
+
+impl Now {
+    /// Reads the dumps, and the history if one is named.
+    pub(crate) fn read(&self, quiet: bool) -> Result<(ClusterState, Option<History>)> {
+        let steps = Steps::watching(quiet, "reading the dumps");
+        let state = ClusterState::read(&self.state, &())?;
+        drop(steps);
+        if self.history.is_empty() {
+            self.reading.reads_no_trace("it is of --history")?;
+            return Ok((state, None));
+        }
+        let history = source::open_whole(&self.history, &self.reading, quiet, NEEDED)?;
+        Ok((state, Some(History::new(&history))))
+    }
+
+    /// What the scheduler does if a job does not fit.
+    pub(crate) fn scan(&self) -> Scan {
+        Scan::ALL.into_iter().find(|scan| scan.id() == self.scan).unwrap_or(Scan::Easy)
+    }
 }
 
 /// Answers that a file keeps; none if there is no such file yet.
@@ -100,15 +127,7 @@ fn keep(path: &Path, line: &RecordLine) -> Result<()> {
 
 pub(crate) fn run(request: &When, quiet: bool) -> Result<()> {
     let checked = request.answering.check("when", &[])?;
-    let steps = Steps::watching(quiet, "reading the dumps");
-    let state = ClusterState::read(&request.state, &())?;
-    drop(steps);
-    let history = if request.history.is_empty() {
-        request.reading.reads_no_trace("it is of --history")?;
-        None
-    } else {
-        Some(History::new(&source::open_whole(&request.history, &request.reading, quiet, NEEDED)?))
-    };
+    let (state, history) = request.now.read(quiet)?;
     let target = match (&request.job, request.gpus) {
         (Some(job), _) => JobOrShape::Job(job.clone()),
         (None, Some(gpus)) => JobOrShape::New(ShapeRequest {
@@ -120,10 +139,10 @@ pub(crate) fn run(request: &When, quiet: bool) -> Result<()> {
         }),
         (None, None) => return Err(Usage("name a job, or its GPUs with --gpus".to_owned()).into()),
     };
-    let scan = Scan::ALL.into_iter().find(|scan| scan.id() == request.scan).unwrap_or(Scan::Easy);
     let earlier = request.record.as_deref().map(kept).transpose()?;
     let record = earlier.map_or_else(StartRecord::default, |lines| judged(&lines, &state));
-    let live = starts(&state, history.as_ref(), &target, scan, (request.draws as usize, request.seed))?;
+    let live =
+        starts(&state, history.as_ref(), &target, request.now.scan(), (request.draws as usize, request.now.seed))?;
     let (answer, line) = WhenAnswer::new(&live, history.as_ref(), record);
     if let (Some(path), Some(line)) = (&request.record, line) {
         keep(path, &line)?;

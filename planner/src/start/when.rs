@@ -35,6 +35,33 @@ pub struct StartQuantiles {
     pub p90: Option<String>,
 }
 
+impl StartQuantiles {
+    /// Of starts at the levels of [`LEVELS`].
+    fn new(levels: [Option<i64>; LEVELS.len()]) -> Self {
+        let [_, p10, p50, p80, p90, _] = levels.map(|at| at.map(format_rfc3339));
+        Self { p10, p50, p80, p90 }
+    }
+
+    /// Of what is said of a job.
+    pub(super) fn from_live(live: &Live) -> Self {
+        Self::new(levels_ms(live, &sorted(live)))
+    }
+}
+
+/// Waits that were drawn, seconds, in rising order.
+fn sorted(live: &Live) -> Vec<f64> {
+    let Starts::Drawn(waits) = &live.starts else { return Vec::new() };
+    let mut sorted = waits.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// Starts at each of [`LEVELS`], milliseconds since the Unix epoch; `None` where it never comes to that.
+fn levels_ms(live: &Live, sorted: &[f64]) -> [Option<i64>; LEVELS.len()] {
+    let at = |wait_s: f64| live.now_ms + wait_s.round() as i64 * 1000;
+    LEVELS.map(|level| quantile(sorted, level).filter(|wait| wait.is_finite()).map(at))
+}
+
 /// The chance that a job starts within a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StartChance {
@@ -116,7 +143,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// What keeps a job, in words.
-fn in_words(blocked: &Blocked) -> String {
+pub(super) fn in_words(blocked: &Blocked) -> String {
     match blocked {
         Blocked::Held => "somebody holds it".to_owned(),
         Blocked::Begins(Some(at)) => format!("it begins at {} at the earliest", format_rfc3339(*at)),
@@ -160,14 +187,8 @@ impl WhenAnswer {
     /// The answer about a job, and the line of it that a record keeps.
     pub fn new(live: &Live, history: Option<&History>, record: StartRecord) -> (Self, Option<RecordLine>) {
         let at = |wait_s: f64| wait_s.is_finite().then(|| live.now_ms + wait_s.round() as i64 * 1000);
-        let drawn: &[f64] = match &live.starts {
-            Starts::Drawn(waits) => waits,
-            Starts::Runs(_) | Starts::Blocked(_) | Starts::TooLarge => &[],
-        };
-        let mut sorted = drawn.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let levels = LEVELS.map(|level| quantile(&sorted, level).filter(|wait| wait.is_finite()).and_then(at));
-        let [_, p10, p50, p80, p90, _] = levels.map(|at| at.map(format_rfc3339));
+        let sorted = sorted(live);
+        let levels = levels_ms(live, &sorted);
         let chance = |within_s: f64| {
             let within = sorted.partition_point(|wait| *wait <= within_s);
             StartChance { within_s, chance: within as f64 / sorted.len() as f64 }
@@ -213,7 +234,7 @@ impl WhenAnswer {
                 Starts::TooLarge => Some("no nodes that take jobs now hold it".to_owned()),
                 Starts::Runs(_) | Starts::Drawn(_) => None,
             },
-            start: StartQuantiles { p10, p50, p80, p90 },
+            start: StartQuantiles::new(levels),
             chances,
             beside,
             record,

@@ -18,11 +18,14 @@ mod history;
 mod nodes;
 mod queue;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tracecast_analytics::report::format;
 use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
 
 pub use history::History;
 use nodes::{Unit, cluster, usable};
+pub(super) use nodes::{fits_together, free_units};
 use queue::{Entry, Queue, entries, left_out, shape};
 
 use super::runs::{Like, RunsAhead};
@@ -93,6 +96,23 @@ pub struct Live {
     pub notes: Vec<String>,
 }
 
+/// A replay forward: what is said of the job, and what becomes of the others in its pool.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Forward {
+    pub(super) live: Live,
+    /// Waits of the jobs that wait, seconds, in each draw, by identifier; of an array those of its first task.
+    pub(super) waits: BTreeMap<String, Vec<f64>>,
+    /// Identifiers of the jobs that run.
+    pub(super) running: BTreeSet<String>,
+}
+
+impl Forward {
+    /// Without a replay.
+    fn known(live: Live) -> Self {
+        Self { live, waits: BTreeMap::new(), running: BTreeSet::new() }
+    }
+}
+
 /// What is known of the start of a job without a replay.
 fn known(job: &LiveJob) -> Option<Starts> {
     match (job.phase, job.start_ms, &job.blocked) {
@@ -113,8 +133,19 @@ pub fn starts(
     history: Option<&History>,
     target: &JobOrShape,
     scan: Scan,
-    (draws, seed): (usize, u64),
+    draws: (usize, u64),
 ) -> Result<Live> {
+    Ok(forward(state, history, target, scan, draws)?.live)
+}
+
+/// As [`starts`], with what becomes of the others.
+pub(super) fn forward(
+    state: &ClusterState,
+    history: Option<&History>,
+    target: &JobOrShape,
+    scan: Scan,
+    (draws, seed): (usize, u64),
+) -> Result<Forward> {
     let now_ms = state.now_ms.ok_or_else(|| {
         Error::no_jobs(
             "the dumps do not say when they were made; name one of `squeue --json` or `scontrol show job --json`"
@@ -174,7 +205,7 @@ pub fn starts(
         notes: Vec::new(),
     };
     if let Some(known) = found.and_then(known) {
-        return Ok(Live { starts: known, notes, ..live });
+        return Ok(Forward::known(Live { starts: known, notes, ..live }));
     }
     let pool_of: Vec<u16> = cluster.vcs.iter().map(|vc| vc.pool).collect();
     let pool = pool_of.get(usize::from(vc)).copied().unwrap_or_default();
@@ -207,7 +238,7 @@ pub fn starts(
     let Some(target_at) = target_at else {
         return Err(Error::no_jobs("the job is not in the queue of any partition that is known".to_owned()));
     };
-    let Queue { mut workload, users, mut running, mut waiting, limits, times, left, arrivals } = queue;
+    let Queue { mut workload, users, names, mut running, mut waiting, limits, times, left, arrivals } = queue;
     workload.users = users.into_names();
     let in_pool = |at: u32| {
         let vc = workload.vc.get(at as usize).copied().unwrap_or_default();
@@ -225,6 +256,9 @@ pub fn starts(
         }),
     ];
     let place = waiting.iter().position(|at| *at == target_at).unwrap_or_default();
+    let name = |at: u32| names.get(&at).cloned();
+    let ids: Vec<Option<String>> = waiting.iter().map(|at| name(*at)).collect();
+    let running_ids = running.iter().filter_map(|(at, _)| name(*at)).collect();
     let ahead = |job: u32, elapsed_s: f64| -> RunsAhead {
         let limit = limits.get(job as usize).copied().flatten();
         let ahead = match history {
@@ -235,15 +269,12 @@ pub fn starts(
     };
     let scene = Scene { workload: &workload, cluster, policy: &policy, now_ms: 0, running, waiting };
     let drawn = scene.draw(draws, seed, &ahead, &in_pool)?;
-    let waits: Vec<f64> = drawn
-        .get(place)
-        .into_iter()
-        .flatten()
-        .map(|wait| if *wait >= NEVER_MS { f64::INFINITY } else { *wait as f64 / 1e3 })
-        .collect();
-    if waits.iter().any(|wait| wait.is_finite()) {
-        live.starts = Starts::Drawn(waits);
+    let wait_s = |wait: &i64| if *wait >= NEVER_MS { f64::INFINITY } else { *wait as f64 / 1e3 };
+    let drawn: Vec<Vec<f64>> = drawn.iter().map(|waits| waits.iter().map(wait_s).collect()).collect();
+    if let Some(waits) = drawn.get(place).filter(|waits| waits.iter().any(|wait| wait.is_finite())) {
+        live.starts = Starts::Drawn(waits.clone());
     }
+    let waits = ids.into_iter().zip(drawn).filter_map(|(id, waits)| Some((id?, waits))).collect();
     notes.extend(
         left.iter().map(|(why, jobs)| format!("Left out: {} {why}.", format::counted(*jobs as u64, "job", "jobs"))),
     );
@@ -256,7 +287,7 @@ pub fn starts(
         None => notes.push("No history: runs are drawn evenly up to the time limit, and nobody else arrives. Name one with --history.".to_owned()),
     }
     live.notes = notes;
-    Ok(live)
+    Ok(Forward { live, waits, running: running_ids })
 }
 
 /// A few identifiers.
@@ -280,14 +311,15 @@ fn find<'s>(state: &'s ClusterState, id: &str) -> Result<&'s LiveJob> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
+pub(super) mod tests {
     use tracecast_analytics::state::NodeState;
 
     use super::*;
 
     const HOUR: i64 = 3_600_000;
 
-    fn node(name: &str, usable: bool, partitions: &[&str]) -> NodeState {
+    /// A node of 8 GPUs.
+    pub(in crate::start) fn node(name: &str, usable: bool, partitions: &[&str]) -> NodeState {
         NodeState {
             name: name.to_owned(),
             partitions: partitions.iter().map(|name| (*name).to_owned()).collect(),
@@ -298,7 +330,8 @@ mod tests {
         }
     }
 
-    fn job(id: &str, phase: Phase, gpus: f64, on: &[&str]) -> LiveJob {
+    /// A job of `ann` in partition `gpu`, with a limit of two hours; submitted at 0, and begun then.
+    pub(in crate::start) fn job(id: &str, phase: Phase, gpus: f64, on: &[&str]) -> LiveJob {
         LiveJob {
             id: id.to_owned(),
             user: Some("ann".to_owned()),

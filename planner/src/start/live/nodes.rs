@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracecast_analytics::state::{ClusterState, LiveJob, NodeState};
+use tracecast_analytics::state::{ClusterState, LiveJob, NodeState, Phase};
 
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
 use crate::sim::{Cluster, Group, Pool, Vc};
@@ -47,6 +47,39 @@ pub(super) fn usable(state: &ClusterState, now_ms: i64) -> BTreeSet<String> {
     let reserved: BTreeSet<&String> = begun.flat_map(|of| &of.nodes).collect();
     let usable = state.nodes.iter().filter(|node| node.usable && !reserved.contains(&node.name));
     usable.map(|node| node.name.clone()).collect()
+}
+
+/// Units that are free on each node of a job's partition that takes jobs, as these are held now: a job
+/// holds as many of each of its nodes.
+pub(in crate::start) fn free_units(state: &ClusterState, job: &LiveJob) -> Vec<f64> {
+    let unit = Unit::new(state, Some(job));
+    let usable = usable(state, state.now_ms.unwrap_or_default());
+    let mut held: BTreeMap<&str, f64> = BTreeMap::new();
+    for other in state.jobs.iter().filter(|other| other.phase == Phase::Running) {
+        let each = unit.of_job(other).unwrap_or(0.0) / other.on.len().max(1) as f64;
+        other.on.iter().for_each(|name| *held.entry(name).or_default() += each);
+    }
+    let is_in = |node: &&NodeState| job.partition.as_ref().is_none_or(|name| node.partitions.contains(name));
+    let nodes = state.nodes.iter().filter(is_in).filter(|node| usable.contains(&node.name));
+    let free = |node: &NodeState| f64::from(unit.of_node(node)) - held.get(node.name.as_str()).copied().unwrap_or(0.0);
+    nodes.map(|node| free(node).max(0.0)).collect()
+}
+
+/// Whether the units of a job are free together: as many on each of its nodes, or on as few nodes as can be.
+pub(in crate::start) fn fits_together(state: &ClusterState, job: &LiveJob) -> bool {
+    let unit = Unit::new(state, Some(job));
+    let Some(asked) = unit.of_job(job).filter(|units| *units >= 1.0) else { return true };
+    let mut free = free_units(state, job);
+    free.sort_unstable_by(|one, other| other.total_cmp(one));
+    if let Some(nodes) = job.nodes.filter(|nodes| *nodes > 1) {
+        return free.iter().filter(|free| **free >= asked / f64::from(nodes)).count() >= nodes as usize;
+    }
+    // Whole nodes, and one for the rest.
+    let most = state.nodes.iter().map(|node| f64::from(unit.of_node(node))).fold(1.0, f64::max);
+    let whole = (asked / most).floor() as usize;
+    let rest = asked - most * whole as f64;
+    free.iter().filter(|free| **free >= most).count() >= whole
+        && (rest <= 0.0 || free.get(whole).is_some_and(|free| *free >= rest))
 }
 
 /// Nodes as pools, and the partitions as VCs.

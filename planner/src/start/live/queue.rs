@@ -40,6 +40,8 @@ pub(super) fn left_out(blocked: &Blocked) -> Option<&'static str> {
 pub(super) struct Queue {
     pub(super) workload: Workload,
     pub(super) users: Numbered,
+    /// Identifiers of those that are in the dumps; of an array of its first task.
+    pub(super) names: BTreeMap<u32, String>,
     /// Jobs that run, with their starts.
     pub(super) running: Vec<(u32, i64)>,
     pub(super) waiting: Vec<u32>,
@@ -111,6 +113,7 @@ impl Queue {
                 return None;
             }
             let at = self.push((submit, shape, vc), user, job.limit_s, score);
+            self.names.insert(at, job.id.clone());
             self.running.push((at, job.start_ms.map_or(submit, |start| start - now_ms).min(0)));
             return None;
         }
@@ -122,6 +125,7 @@ impl Queue {
             self.times.get_mut(*at as usize).into_iter().for_each(|times| *times = each);
         }
         self.waiting.extend(&tasks);
+        self.names.extend(tasks.first().map(|at| (*at, job.id.clone())));
         tasks.first().copied()
     }
 }
