@@ -13,6 +13,7 @@
 //! milliseconds since the Unix epoch in UTC, GPUs are `f64` (0.22 of a GPU is natural), and unknown is `None`, never 0.
 
 pub mod audit;
+pub mod bill;
 pub mod describe;
 pub mod energy;
 pub mod error;

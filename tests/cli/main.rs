@@ -67,6 +67,7 @@ mod against;
 mod allocation;
 mod attack;
 mod audit;
+mod bill;
 mod burst;
 mod capacity;
 mod cloud;

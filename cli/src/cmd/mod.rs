@@ -8,6 +8,7 @@ mod backtest;
 mod backtest_demand;
 mod backtest_interference;
 mod backtest_start;
+mod bill;
 mod burst;
 mod capacity;
 mod cloud;
@@ -140,6 +141,10 @@ Example, which nodes of the bundled sample can sleep:
   tracecast plan power datasets/sample"
     )]
     Plan(plan::Plan),
+    /// Charge accounts for what their jobs held and used, to the cent
+    ///
+    /// Amounts are by the rates of a file. What no job held is spread by its rule, and all lines add up to the total, to an invoice if one is named.
+    Bill(Box<bill::BillOf>),
     /// Say when a waiting job will start, from the cluster as it is now
     ///
     /// The cluster is replayed forward from dumps of its scheduler, again and again, with run times drawn from what jobs of the same user and size took.
@@ -191,6 +196,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Audit(request) => audit::run(request, quiet),
         Command::Model(model) => model::run(model, quiet),
         Command::Serve(request) => serve::run(request, quiet),
+        Command::Bill(request) => bill::run(request, quiet),
         Command::When(request) => when::run(request, quiet),
         Command::Why(request) => why::run(request, quiet),
         Command::Plan(plan) => plan::run(plan, quiet),

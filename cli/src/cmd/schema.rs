@@ -17,7 +17,7 @@ pub(crate) struct Schema {
     /// What the schema is of
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
-    /// Print an example with comments: of mapping, offers, services, node-types and site, which
+    /// Print an example with comments: of mapping, offers, rates, services, node-types and site, which
     /// have no schema
     #[arg(long)]
     pub(crate) example: bool,
@@ -74,6 +74,10 @@ pub(crate) enum SchemaOf {
     ModelBacktestUtilisation,
     /// `when --format json`
     When,
+    /// `bill --format json`
+    Bill,
+    /// Rates file of `bill`
+    Rates,
     /// `why --format json`
     Why,
     /// `plan allocation --format json`
@@ -123,6 +127,7 @@ impl SchemaOf {
     fn example(self) -> Option<&'static str> {
         Some(match self {
             Self::Mapping => include_str!("../../../datasets/mappings/example/site.toml"),
+            Self::Rates => include_str!("../../../datasets/rates/example.toml"),
             Self::Offers => include_str!("../../../datasets/offers/example.toml"),
             Self::Services => include_str!("../../../datasets/services/example.toml"),
             Self::Site => include_str!("../../../datasets/clusters/example.toml"),
@@ -161,6 +166,8 @@ pub(crate) fn run(arguments: &Schema) -> Result<()> {
         SchemaOf::PlanRentJobTest => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::ModelBacktestStart => tracecast_planner::start::answer::json_schema(),
         SchemaOf::ModelBacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
+        SchemaOf::Bill => tracecast_analytics::bill::answer::json_schema(),
+        SchemaOf::Rates => tracecast_analytics::bill::rates::json_schema(),
         SchemaOf::When => tracecast_planner::start::when::json_schema(),
         SchemaOf::Why => tracecast_planner::start::why::json_schema(),
         SchemaOf::ModelBacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),

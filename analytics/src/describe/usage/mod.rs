@@ -92,7 +92,7 @@ impl Topic for Usage {
 }
 
 /// Returns the GPU utilisation of each job, `None` if unknown; computed once for all topics.
-pub(super) fn utilisation<'f>(facts: &'f JobFacts<'_>) -> &'f [Option<JobUtilisation>] {
+pub(crate) fn utilisation<'f>(facts: &'f JobFacts<'_>) -> &'f [Option<JobUtilisation>] {
     facts.utilisation.get_or_init(|| jobs::utilisation(facts, Readings::new(facts).as_ref()))
 }
 

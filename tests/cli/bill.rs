@@ -1,0 +1,100 @@
+//! `bill`: what accounts are charged, as JSON, CSV and FOCUS.
+
+use serde_json::Value;
+
+use super::*;
+
+/// Jobs of two VCs on one day: `va` holds 8 GPUs for 3 hours, `vb` 4 for one.
+const LOG: &str = "\
+job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+1,ua,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 03:00:00,10800,0
+2,ub,vb,4,4,1,COMPLETED,2020-04-01 01:00:00,2020-04-01 01:00:00,2020-04-01 02:00:00,3600,0
+";
+
+fn rows(path: &str) -> Vec<std::collections::BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(|row| row.unwrap()).collect()
+}
+
+#[test]
+fn a_log_is_charged_to_the_cent() {
+    let folder = Folder::new();
+    let log = folder.file("cluster_log.csv", LOG);
+    let rates = folder.file(
+        "rates.toml",
+        "currency = \"USD\"\n[[gpu_hour]]\nvc = \"vb\"\nprice = 0.333\n[[gpu_hour]]\nprice = 1.5\n",
+    );
+    let [lines, focus] = ["lines.csv", "focus.csv"].map(|name| folder.path(name));
+    let ask = |more: &[&str]| {
+        let output = tracecast(&[&["bill", &log, "--rates", &rates, "--format", "json", "--quiet"], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let found = ask(&["--csv", &lines, "--focus", &focus]);
+    let amounts: Vec<&Value> = found["lines"].as_array().unwrap().iter().map(|line| &line["amount"]).collect();
+    // 24 × 1.50 and 4 × 0.333.
+    assert_eq!((amounts, &found["total"]), (vec![&Value::from(36.0), &Value::from(1.33)], &Value::from(37.33)));
+    assert_eq!((&found["schema"], &found["by"], &found["currency"]), (&"bill/1".into(), &"vc".into(), &"USD".into()));
+    let written = rows(&lines);
+    assert_eq!((written[1]["account"].as_str(), written[1]["amount"].as_str()), ("vb", "1.33"));
+    // FOCUS: usage has a quantity, costs are the same without discounts, the account is a sub-account.
+    let focus = rows(&focus);
+    assert_eq!((focus[0]["BilledCost"].as_str(), focus[0]["ChargeCategory"].as_str()), ("36.00", "Usage"));
+    assert_eq!((focus[0]["PricingQuantity"].as_str(), focus[0]["PricingUnit"].as_str()), ("24", "GPU-hours"));
+    assert_eq!(
+        (focus[1]["SubAccountId"].as_str(), focus[1]["BillingPeriodEnd"].as_str()),
+        ("vb", "2020-03-31T19:00:00Z")
+    );
+    for row in &focus {
+        assert!(["EffectiveCost", "ListCost", "ContractedCost"].iter().all(|cost| row[*cost] == row["BilledCost"]));
+    }
+    // By user and for an hour alone, to an invoice.
+    let hour = ["--by", "user", "--from", "2020-03-31T17:00:00Z", "--to", "2020-03-31T18:00:00Z", "--invoice", "10"];
+    let found = ask(&hour);
+    assert_eq!((&found["accounts"][0]["account"], &found["total"]), (&"ua".into(), &Value::from(10.0)));
+    let sum: f64 = found["lines"].as_array().unwrap().iter().map(|line| line["amount"].as_f64().unwrap()).sum();
+    assert!((sum - 10.0).abs() < 1e-9, "{sum}");
+}
+
+#[test]
+fn the_sample_is_charged_by_use_and_adds_up_to_the_meter() {
+    let ask = ["bill", "datasets/sample", "--rates", "datasets/rates/example.toml", "--by", "vc"];
+    let output = tracecast(&[&ask[..], &["--format", "json", "--quiet"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let lines = found["lines"].as_array().unwrap();
+    let cents = |value: &Value| (number(value) * 100.0).round() as i64;
+    assert_eq!(lines.iter().map(|line| cents(&line["amount"])).sum::<i64>(), cents(&found["total"]));
+    let sum = |item: &str| {
+        lines.iter().filter(|line| line["item"] == item).map(|line| number(&line["quantity"])).sum::<f64>()
+    };
+    // What was held, by use or not, is what the accounts held.
+    let held: f64 = found["accounts"].as_array().unwrap().iter().map(|of| number(&of["gpu_hours"])).sum();
+    assert!((sum("gpu_hours") + sum("gpu_hours_used") + sum("gpu_hours_held_idle") - held).abs() < 1e-6 * held);
+    assert!((sum("unallocated") - number(&found["unallocated_gpu_hours"])).abs() < 1e-6 * held);
+    let (from, to) = (found["from"].as_str().unwrap(), found["to"].as_str().unwrap());
+    let audit = tracecast(&["audit", "datasets/sample", "--from", from, "--to", to, "--format", "json", "--quiet"]);
+    let audit = json(&stdout(&audit));
+    let metered = number(&audit["account"]["it_kwh"]["value"]);
+    let charged = sum("energy") + sum("shared_energy");
+    assert!((charged - metered).abs() < 1e-6 * metered, "{charged} {metered}");
+    // Readings are of two days of the month.
+    assert!(found["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("modelled")));
+    is_the_same_with_any_threads(&[&ask[..], &["--quiet"]].concat());
+}
+
+#[test]
+fn a_rates_file_with_a_mistake_is_refused() {
+    let folder = Folder::new();
+    let log = folder.file("cluster_log.csv", LOG);
+    let refused = |text: &str, code: i32, told: &str| {
+        let rates = folder.file("rates.toml", text);
+        let output = tracecast(&["bill", &log, "--rates", &rates]);
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    };
+    refused("currency = \"USD\"\n[[gpu_hour]]\nprice = -1\n", 1, "no price");
+    refused("currency = \"USD\"\n[[gpu_hour]]\ncost = 1\n", 1, "line 3");
+    refused("currency = \"USD\"\n[[gpu_hour]]\nvc = \"vb\"\nprice = 1\n", 1, "no rate for");
+}
