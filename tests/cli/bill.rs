@@ -40,7 +40,7 @@ fn a_log_is_charged_to_the_cent() {
     // FOCUS: usage has a quantity, costs are the same without discounts, the account is a sub-account.
     let focus = rows(&focus);
     assert_eq!((focus[0]["BilledCost"].as_str(), focus[0]["ChargeCategory"].as_str()), ("36.00", "Usage"));
-    assert_eq!((focus[0]["PricingQuantity"].as_str(), focus[0]["PricingUnit"].as_str()), ("24", "GPU-hours"));
+    assert_eq!((focus[0]["PricingQuantity"].as_str(), focus[0]["PricingUnit"].as_str()), ("24", "GPU-Hours"));
     assert_eq!(
         (focus[1]["SubAccountId"].as_str(), focus[1]["BillingPeriodEnd"].as_str()),
         ("vb", "2020-03-31T19:00:00Z")
@@ -97,4 +97,84 @@ fn a_rates_file_with_a_mistake_is_refused() {
     refused("currency = \"USD\"\n[[gpu_hour]]\nprice = -1\n", 1, "no price");
     refused("currency = \"USD\"\n[[gpu_hour]]\ncost = 1\n", 1, "line 3");
     refused("currency = \"USD\"\n[[gpu_hour]]\nvc = \"vb\"\nprice = 1\n", 1, "no rate for");
+}
+
+/// Columns that FOCUS 1.2 calls mandatory, and which of them may be null.
+const MANDATORY: [(&str, bool); 21] = [
+    ("BilledCost", false),
+    ("BillingAccountId", false),
+    ("BillingAccountName", true),
+    ("BillingCurrency", false),
+    ("BillingPeriodEnd", false),
+    ("BillingPeriodStart", false),
+    ("ChargeCategory", false),
+    ("ChargeClass", true),
+    ("ChargeDescription", true),
+    ("ChargePeriodEnd", false),
+    ("ChargePeriodStart", false),
+    ("ContractedCost", false),
+    ("EffectiveCost", false),
+    ("InvoiceIssuerName", false),
+    ("ListCost", false),
+    ("PricingQuantity", true),
+    ("PricingUnit", true),
+    ("ProviderName", false),
+    ("PublisherName", false),
+    ("ServiceCategory", false),
+    ("ServiceName", false),
+];
+
+/// The column rules of FOCUS on a bill with usage, energy, what nobody held, and an adjustment to an invoice.
+#[test]
+fn a_focus_file_keeps_its_column_rules() {
+    let folder = Folder::new();
+    let rates = std::fs::read_to_string(root().join("datasets/rates/example.toml")).unwrap();
+    let rates = folder.file("rates.toml", &rates.replace("spread = \"allocation\"", "spread = \"none\""));
+    let path = folder.path("focus.csv");
+    let ask =
+        ["bill", "datasets/sample", "--rates", &rates, "--by", "user", "--invoice", "250000.01", "--focus", &path];
+    let output = tracecast(&[&ask[..], &["--quiet"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = rows(&path);
+    let (mut cents, mut seen) = (0i64, std::collections::BTreeSet::new());
+    for row in &rows {
+        for (column, nullable) in MANDATORY {
+            assert!(nullable || !row[column].is_empty(), "{column} {row:?}");
+        }
+        let number = |column: &str| row[column].parse::<f64>().unwrap();
+        cents += (number("BilledCost") * 100.0).round() as i64;
+        let is_usage = row["ChargeCategory"] == "Usage";
+        assert!(is_usage || row["ChargeCategory"] == "Adjustment");
+        // Usage has a quantity and its unit; both are there or both are null.
+        for (quantity, unit) in [("PricingQuantity", "PricingUnit"), ("ConsumedQuantity", "ConsumedUnit")] {
+            assert_eq!((row[quantity].is_empty(), row[unit].is_empty()), (!is_usage, !is_usage), "{row:?}");
+        }
+        assert!(["", "Correction"].contains(&row["ChargeClass"].as_str()));
+        assert!(["One-Time", "Recurring", "Usage-Based"].contains(&row["ChargeFrequency"].as_str()));
+        assert_eq!((row["BillingCurrency"].as_str(), row["ServiceCategory"].as_str()), ("EUR", "Compute"));
+        for moment in ["BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd"] {
+            assert!(row[moment].len() == 20 && row[moment].ends_with('Z'), "{row:?}");
+        }
+        assert!(
+            row["BillingPeriodStart"] <= row["ChargePeriodStart"] && row["ChargePeriodEnd"] <= row["BillingPeriodEnd"]
+        );
+        assert!(!row["SubAccountId"].starts_with('('), "{row:?}");
+        seen.insert((row["ChargeCategory"].clone(), row["PricingUnit"].clone()));
+    }
+    assert_eq!(cents, 25_000_001);
+    let units: Vec<&str> = seen.iter().map(|(_, unit)| unit.as_str()).collect();
+    assert!(["", "GPU-Hours", "kWh", "kg CO2e"].iter().all(|unit| units.contains(unit)), "{units:?}");
+}
+
+#[test]
+fn a_period_without_jobs_and_an_invoice_of_half_cents_are_refused() {
+    let folder = Folder::new();
+    let log = folder.file("cluster_log.csv", LOG);
+    let rates = folder.file("rates.toml", "currency = \"USD\"\n[[gpu_hour]]\nprice = 1\n");
+    for (more, told) in
+        [(["--from", "2021-01-01"], "no job of the source is of that time"), (["--invoice", "1.005"], "2 decimals")]
+    {
+        let output = tracecast(&[&["bill", &log, "--rates", &rates], &more[..]].concat());
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(told), "{}", stderr(&output));
+    }
 }

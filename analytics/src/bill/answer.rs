@@ -195,6 +195,7 @@ impl BillAnswer {
                 self.money(line.amount),
             ]);
         }
+        table.note = Some("An amount may be a cent off its quantity times its price, so that all add up.".to_owned());
         if self.lines.len() > MOST_LINES {
             table.note = Some(format!("The first {MOST_LINES} of {lines}; --csv writes all."));
         }

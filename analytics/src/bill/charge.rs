@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! GPU-hours     what each job held within the period, by the rate of its type, VC and hour of the day; by use, what
-//!               it used by telemetry (GPU-hours × mean utilisation) and what it held idle are two lines, and what
-//!               no reading tells is charged as held
+//!               it used by telemetry (GPU-hours × mean utilisation of its readings, which stand for all its run)
+//!               and what it held idle are two lines; a job without readings is charged as held
 //! unallocated   GPUs there were, less those that jobs held; spread by the rule
 //! energy        of each job by the ledger of `tracecast audit`; the rest of the meters spread by the rule
 //! carbon        likewise, kWh × g/kWh
@@ -14,28 +14,29 @@
 //! O(stretches × hours of each where a rate has hours, else 1). Worked number: three accounts share 100.00 as
 //! 33.34, 33.33 and 33.33.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rates::{ChargedBy, Rates, SpreadRule};
+use crate::KWH_J;
 use crate::describe::usage::utilisation;
 use crate::energy::ledger::{Basis, EnergyLedger};
 use crate::error::{Error, Result};
 use crate::facts::JobFacts;
 use crate::facts::capacity::Capacity;
 use crate::report::format;
-use crate::schema::Table as _;
-use crate::time::{HOUR_MS, Zone};
+use crate::schema::{Resource, Table as _};
+use crate::time::{HOUR_MS, HOUR_S, Zone};
 use crate::trace::Trace;
 
 /// Account of what is spread to nobody.
 pub const NOBODY: &str = "(unallocated)";
 /// Account of jobs that name none.
 pub const UNKNOWN: &str = "(unknown)";
-const HOUR_S: f64 = 3600.0;
-const KWH_J: f64 = 3.6e6;
+/// Amounts, in cents, from which sums are not exact.
+const MOST_CENTS: f64 = 4e15;
 /// Share of the energy that may be modelled without a note.
 const MOST_MODELLED: f64 = 0.05;
 
@@ -235,10 +236,36 @@ fn account_of(trace: &Trace, by: BilledBy, job: usize) -> &str {
     name.unwrap_or(UNKNOWN)
 }
 
-/// The GPU type of jobs that name none: that of the inventory, if it has one alone.
+/// The GPU type of jobs that name none: that of the inventory, if all its nodes with GPUs have one alone.
 fn only_type(trace: &Trace) -> Option<&str> {
-    let types: BTreeSet<&str> = trace.nodes.gpu_type.iter().flatten().collect();
-    types.first().copied().filter(|_| types.len() == 1)
+    let nodes = &trace.nodes;
+    let with_gpus = (0..nodes.len()).filter(|node| nodes.gpus.get(*node).is_none_or(|gpus| gpus > 0.0));
+    let types: BTreeSet<Option<&str>> = with_gpus.map(|node| nodes.gpu_type.get(node)).collect();
+    types.first().copied().flatten().filter(|_| types.len() == 1)
+}
+
+/// What of jobs is not known, or taken to be so.
+fn gaps(facts: &JobFacts<'_>) -> Vec<String> {
+    let unknown = (0..facts.len()).filter(|job| match facts.gpus(*job) {
+        None => true,
+        Some(gpus) => gpus > 0.0 && facts.end_ms(*job).is_none() && facts.trace.jobs.start.get(*job).is_some(),
+    });
+    let mut notes = Vec::new();
+    let unknown = unknown.count() as u64;
+    if unknown > 0 {
+        notes.push(format!(
+            "{} charged nothing, as their GPUs or their ends are not known; what they held counts as held by none.",
+            format::counted(unknown, "job is", "jobs are")
+        ));
+    }
+    if facts.assumed_starts > 0 {
+        notes.push(format!(
+            "{} no recorded start and charged from submission on, {} GPU-hours.",
+            format::counted(facts.assumed_starts as u64, "job has", "jobs have"),
+            format::float(facts.assumed_gpu_s / HOUR_S, 0)
+        ));
+    }
+    notes
 }
 
 /// Bills a period.
@@ -248,7 +275,14 @@ fn only_type(trace: &Trace) -> Option<&str> {
 pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
     let (trace, rates) = (facts.trace, request.rates);
     let (from, to) = request.period_ms;
-    let mut notes = Vec::new();
+    if rates.has_hours() && !trace.basis.has_calendar() {
+        return Err(Error::Setting {
+            setting: "hours".to_owned(),
+            found: "the trace counts time from its beginning, so no hour of the day is known".to_owned(),
+            remedy: "take hours out of the rates".to_owned(),
+        });
+    }
+    let mut notes = gaps(facts);
     let held = held(facts, request)?;
     let mut accounts: BTreeMap<&str, AccountUse> = BTreeMap::new();
     let mut raw = Vec::new();
@@ -271,6 +305,8 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
             }
         }
     }
+    let unmatched = (0..rates.gpu_hour.len()).filter(|rate| !held.keys().any(|(_, of)| of == &Some(*rate)));
+    notes.extend(unmatched.map(|rate| format!("No GPU-hour is of rate {} of the rates file.", rate + 1)));
     if let Some(price) = rates.core_hour {
         for (account, hours) in core_hours(facts, request) {
             accounts.entry(account).or_default();
@@ -298,9 +334,9 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
             quantity: quantity * share,
             rate,
         };
-        raw.extend(shares.iter().filter(|_| quantity > 0.0).map(line).filter(|line| line.quantity > 0.0));
+        raw.extend(shares.iter().map(line).filter(|line| line.quantity != 0.0));
     };
-    let there = Capacity::new(trace, from, to).map(|capacity| capacity.cluster.integral_s(from, to) / HOUR_S);
+    let there = Capacity::of_jobs(facts, from, to).map(|capacity| capacity.cluster.integral_s(from, to) / HOUR_S);
     notes.extend(Capacity::assumption(trace));
     let unallocated = there.map(|there| (there - allocated).max(0.0));
     if let Some(there) = there.filter(|there| *there < allocated * (1.0 - 1e-9)) {
@@ -319,7 +355,9 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
     }
     if let Some(ledger) = request.energy {
         let of_jobs: f64 = energy_of.values().sum();
-        let rest = (ledger.total_j / KWH_J - of_jobs).max(0.0);
+        // Below 0 where readings of jobs' GPUs come to more than the meters of their nodes.
+        let rest = ledger.total_j / KWH_J - of_jobs;
+        notes.extend(ledger.notes.iter().cloned());
         let modelled: f64 =
             ledger.entries.iter().filter(|entry| entry.basis == Basis::Model).map(|entry| entry.energy_j).sum();
         if modelled > MOST_MODELLED * ledger.total_j {
@@ -354,6 +392,14 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
     });
     let cent = 10f64.powi(i32::try_from(rates.decimals).unwrap_or(2));
     let amounts: Vec<f64> = raw.iter().map(|line| line.quantity * line.rate * cent).collect();
+    let sum = amounts.iter().map(|amount| amount.abs()).sum::<f64>();
+    if sum > MOST_CENTS {
+        return Err(Error::Setting {
+            setting: "price".to_owned(),
+            found: format!("amounts of {} {} in all", format::float(sum / cent, 0), rates.currency),
+            remedy: "cents cannot be told apart at such amounts; lower the prices or the decimals".to_owned(),
+        });
+    }
     let total =
         request.invoice.map_or_else(|| amounts.iter().sum::<f64>().round(), |invoice| (invoice * cent).round()) as i64;
     let cents = to_cents(&amounts, total);
@@ -361,7 +407,7 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
     for (line, cents) in raw.iter().zip(&cents) {
         *sums.entry(&line.account).or_default() += cents;
     }
-    if rates.spread == SpreadRule::None && sums.contains_key(NOBODY) {
+    if sums.contains_key(NOBODY) {
         accounts.entry(NOBODY).or_default();
     }
     let finished = accounts.into_iter().map(|(account, of)| AccountUse {
@@ -428,18 +474,28 @@ fn held<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> Result<BTreeMap<
     Ok(result)
 }
 
-/// Core-hours of jobs that are known to have no GPUs.
+/// Core-hours of jobs that are known to have no GPUs, attempt by attempt.
 fn core_hours<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> BTreeMap<&'t str, f64> {
     let (from, to) = request.period_ms;
-    let jobs = &facts.trace.jobs;
+    let trace = facts.trace;
+    let attempts = &trace.attempts;
+    let mut spans: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
+    for at in 0..attempts.len() {
+        let end = attempts.end.get(at).or(facts.record_end);
+        if let (Some(key), Some(span)) = (attempts.job_key.get(at), attempts.start.get(at).zip(end)) {
+            spans.entry(key).or_default().push(span);
+        }
+    }
     let mut result: BTreeMap<&str, f64> = BTreeMap::new();
     for job in (0..facts.len()).filter(|job| facts.gpus(*job) == Some(0.0)) {
-        let Some((cores, (start, end))) = jobs.req_cpus.get(job).zip(jobs.start.get(job).zip(facts.end_ms(job))) else {
-            continue;
-        };
-        let hours = (end.min(to) - start.max(from)).max(0) as f64 / HOUR_MS as f64 * cores;
-        if hours > 0.0 {
-            *result.entry(account_of(facts.trace, request.by, job)).or_default() += hours;
+        let Some(cores) = Resource::Cpus.given(&trace.jobs, job) else { continue };
+        let of_attempts = trace.jobs.job_key.get(job).and_then(|key| spans.get(key));
+        let whole: Vec<(i64, i64)> = trace.jobs.start.get(job).zip(facts.end_ms(job)).into_iter().collect();
+        let held_ms = |(start, end): &(i64, i64)| (*end.min(&to) - *start.max(&from)).max(0);
+        let held_ms: i64 = of_attempts.unwrap_or(&whole).iter().map(held_ms).sum();
+        if held_ms > 0 {
+            let hours = held_ms as f64 / HOUR_MS as f64 * cores;
+            *result.entry(account_of(trace, request.by, job)).or_default() += hours;
         }
     }
     result
@@ -458,18 +514,20 @@ fn energy<'t>(trace: &'t Trace, by: BilledBy, ledger: &EnergyLedger) -> BTreeMap
     result
 }
 
-/// Share of each account of what nobody held.
+/// Share of each account of what nobody held; all of it stays with nobody where that is the rule, and where
+/// nobody held anything.
 fn shares(accounts: &BTreeMap<&str, AccountUse>, spread: SpreadRule, allocated: f64) -> Vec<(String, f64)> {
     let count = accounts.len() as f64;
     let share = |of: &AccountUse| match spread {
-        SpreadRule::Allocation if allocated > 0.0 => of.gpu_hours / allocated,
-        SpreadRule::None => 0.0,
-        SpreadRule::Allocation | SpreadRule::Equal => 1.0 / count,
+        SpreadRule::Allocation => of.gpu_hours / allocated,
+        SpreadRule::None | SpreadRule::Equal => 1.0 / count,
     };
-    match spread == SpreadRule::None || accounts.is_empty() {
-        true => vec![(NOBODY.to_owned(), 1.0)],
-        false => accounts.iter().map(|(account, of)| ((*account).to_owned(), share(of))).collect(),
+    match spread {
+        SpreadRule::Allocation if allocated > 0.0 => {}
+        SpreadRule::Equal if !accounts.is_empty() => {}
+        _ => return vec![(NOBODY.to_owned(), 1.0)],
     }
+    accounts.iter().map(|(account, of)| ((*account).to_owned(), share(of))).collect()
 }
 
 /// Adds what is left to an invoice, in proportion to what accounts are charged.
@@ -501,179 +559,4 @@ fn adjust(raw: &mut Vec<Raw>, invoice: Option<f64>) -> Result<()> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::energy::ledger::JobEnergy;
-    use crate::schema::{JobRow, NodeRow};
-
-    const HOUR: i64 = HOUR_MS;
-
-    /// Four hours of a node of 8 GPUs: `a` holds four for two hours and uses half of them, `b` two for an hour.
-    fn trace() -> Trace {
-        let mut trace = Trace::default();
-        trace.nodes.push(NodeRow {
-            node: Some("n".into()),
-            gpus: Some(8.0),
-            gpu_type: Some("A100".into()),
-            ..NodeRow::default()
-        });
-        let mut job = |key: &str, user: &str, from: i64, hours: i64, gpus: f64, util: Option<f64>| {
-            trace.jobs.push(JobRow {
-                job_key: Some(key.into()),
-                user: Some(user.into()),
-                submit: Some(from * HOUR),
-                start: Some(from * HOUR),
-                end: Some((from + hours) * HOUR),
-                req_gpus: Some(gpus),
-                reported_gpu_util_ratio: util,
-                ..JobRow::default()
-            });
-        };
-        job("1", "a", 0, 2, 4.0, Some(0.5));
-        job("2", "b", 1, 1, 2.0, None);
-        trace
-    }
-
-    fn billed(text: &str, invoice: Option<f64>, energy: Option<&EnergyLedger>) -> Result<Bill> {
-        let rates = Rates::parse("rates.toml", text).unwrap();
-        let trace = trace();
-        let facts = JobFacts::new(&trace);
-        let request = BillRequest { rates: &rates, by: BilledBy::User, period_ms: (0, 4 * HOUR), invoice, energy };
-        bill(&facts, &request)
-    }
-
-    fn amounts(bill: &Bill) -> Vec<(&str, BillItem, f64, f64)> {
-        bill.lines.iter().map(|line| (line.account.as_str(), line.item, line.quantity, line.amount)).collect()
-    }
-
-    /// 10 of 32 GPU-hours are held: 8 and 2. The other 22 cost 0.50 each.
-    #[test]
-    fn allocation_and_what_nobody_held() {
-        use BillItem::{GpuHours, Unallocated};
-        let text = "currency = \"USD\"\n[[gpu_hour]]\nprice = 2.0\n[unallocated]\nprice = 0.5\n";
-        let found = billed(text, None, None).unwrap();
-        let by_hours = [
-            ("a", GpuHours, 8.0, 16.0),
-            ("a", Unallocated, 17.6, 8.8),
-            ("b", GpuHours, 2.0, 4.0),
-            ("b", Unallocated, 4.4, 2.2),
-        ];
-        for (line, wanted) in amounts(&found).iter().zip(by_hours) {
-            assert!(
-                (line.0, line.1, line.3) == (wanted.0, wanted.1, wanted.3) && (line.2 - wanted.2).abs() < 1e-9,
-                "{line:?}"
-            );
-        }
-        assert_eq!((found.total, found.unallocated_gpu_hours), (31.0, Some(22.0)));
-        let equal = billed(&text.replace("[[", "spread = \"equal\"\n[["), None, None).unwrap();
-        assert_eq!(amounts(&equal)[1], ("a", Unallocated, 11.0, 5.5));
-        let nobody = billed(&text.replace("[[", "spread = \"none\"\n[["), None, None).unwrap();
-        assert_eq!((amounts(&nobody)[0], nobody.accounts[0].amount), ((NOBODY, Unallocated, 22.0, 11.0), 11.0));
-    }
-
-    /// Half of a's 8 GPU-hours were used: 4 at 2.00 and 4 at a quarter of it. Of b's nothing is known.
-    #[test]
-    fn by_use_what_is_held_idle_has_its_price() {
-        let text = "currency = \"USD\"\ncharge = \"use\"\nheld_idle = 0.25\n[[gpu_hour]]\nprice = 2.0\n";
-        let found = billed(text, None, None).unwrap();
-        let wanted = [
-            ("a", BillItem::GpuHoursUsed, 4.0, 8.0),
-            ("a", BillItem::GpuHoursHeldIdle, 4.0, 2.0),
-            ("b", BillItem::GpuHours, 2.0, 4.0),
-        ];
-        assert_eq!(amounts(&found), wanted);
-        assert_eq!((found.accounts[0].idle_share, found.accounts[1].idle_share), (Some(0.5), None));
-    }
-
-    /// From 1:00 to 2:00 an hour costs 3, else 1: a holds 4 GPUs in each, b two in the dear one.
-    #[test]
-    fn rates_by_the_hour_cut_jobs() {
-        let text = "currency = \"USD\"\n[[gpu_hour]]\nname = \"day\"\nhours = [1, 2]\nprice = 3.0\n[[gpu_hour]]\nprice = 1.0\n";
-        let found = billed(text, None, None).unwrap();
-        let wanted = [
-            ("a", BillItem::GpuHours, 4.0, 4.0),
-            ("a", BillItem::GpuHours, 4.0, 12.0),
-            ("b", BillItem::GpuHours, 2.0, 6.0),
-        ];
-        assert_eq!(amounts(&found), wanted);
-        let error = billed(&text[..text.rfind("[[").unwrap()], None, None).unwrap_err().to_string();
-        assert!(error.contains("A100") && error.contains("0:00"), "{error}");
-    }
-
-    /// 5 kWh in all, of which job 1 took 3 and job 2 one.
-    #[test]
-    fn energy_adds_up_to_the_meter() {
-        let job = |key: &str, kwh: f64| JobEnergy {
-            job_key: key.to_owned(),
-            owner: None,
-            active_j: kwh * KWH_J,
-            unsplit_j: 0.0,
-            idle_j: 0.0,
-            overhead_j: 0.0,
-            modelled_j: 0.0,
-            gpu_s: 0.0,
-            coverage_ratio: None,
-        };
-        let ledger =
-            EnergyLedger { jobs: vec![job("1", 3.0), job("2", 1.0)], total_j: 5.0 * KWH_J, ..EnergyLedger::default() };
-        let text = "currency = \"USD\"\nspread = \"equal\"\n[energy]\nper_kwh = 0.2\n[carbon]\nper_kg = 1.0\ng_per_kwh = 500\n";
-        let found = billed(text, None, Some(&ledger)).unwrap();
-        let kwh =
-            |item: BillItem| found.lines.iter().filter(|line| line.item == item).map(|line| line.quantity).sum::<f64>();
-        assert_eq!((kwh(BillItem::Energy), kwh(BillItem::SharedEnergy)), (4.0, 1.0));
-        assert_eq!((kwh(BillItem::Carbon) + kwh(BillItem::SharedCarbon), found.total), (2.5, 3.5));
-        let unmetered = billed(text, None, None).unwrap();
-        assert!(unmetered.lines.is_empty() && unmetered.notes.iter().any(|note| note.contains("No telemetry")));
-    }
-
-    #[test]
-    fn an_invoice_is_met_in_proportion() {
-        let text = "currency = \"USD\"\n[[gpu_hour]]\nprice = 1.0\n";
-        let found = billed(text, Some(7.01), None).unwrap();
-        assert_eq!(found.total, 7.01);
-        let adjusted: Vec<f64> =
-            found.lines.iter().filter(|line| line.item == BillItem::Adjustment).map(|line| line.amount).collect();
-        assert_eq!(adjusted, [-2.39, -0.6]);
-        assert!(billed("currency = \"USD\"\n[core_hour]\nprice = 1.0\n", Some(7.0), None).is_err());
-    }
-
-    #[test]
-    fn the_worked_number_of_cents() {
-        assert_eq!(to_cents(&[10_000.0 / 3.0; 3], 10_000), [3334, 3333, 3333]);
-        assert_eq!(to_cents(&[0.6, 0.6, 0.8], 2), [1, 0, 1]);
-    }
-
-    proptest! {
-        /// Whatever the rates, the rule and the invoice: lines add up to the total, and to accounts.
-        #[test]
-        fn lines_add_up(
-            prices in (0.001f64..9.0, 0.0f64..3.0, 0.0f64..2.0),
-            spread in prop::sample::select(vec!["allocation", "equal", "none"]),
-            by_use in any::<bool>(),
-            invoice in prop::option::of(0u32..1_000_000),
-            decimals in 0u32..4,
-        ) {
-            let (held, unallocated, idle) = prices;
-            let charge = if by_use { "use" } else { "allocation" };
-            let text = format!("currency = \"USD\"\ncharge = \"{charge}\"\nspread = \"{spread}\"\nheld_idle = {idle:.6}\ndecimals = {decimals}\n[[gpu_hour]]\nprice = {held:.6}\n[unallocated]\nprice = {unallocated:.6}\n");
-            let invoice = invoice.map(|invoice| f64::from(invoice) / 10f64.powi(decimals as i32));
-            let found = billed(&text, invoice, None).unwrap();
-            let cent = 10f64.powi(decimals as i32);
-            let cents = |amount: f64| (amount * cent).round() as i64;
-            let total: i64 = found.lines.iter().map(|line| cents(line.amount)).sum();
-            prop_assert_eq!(total, cents(found.total));
-            prop_assert_eq!(total, found.accounts.iter().map(|of| cents(of.amount)).sum::<i64>());
-            if let Some(invoice) = invoice {
-                prop_assert_eq!(total, cents(invoice));
-            }
-            // No line is a cent or more from what it is worth, and hours are all there.
-            for line in &found.lines {
-                prop_assert!((line.amount - line.quantity * line.rate).abs() < 1.0 / cent + 1e-9, "{:?}", line);
-            }
-            let hours: f64 = found.lines.iter().filter(|line| line.unit == "GPU-hours").map(|line| line.quantity).sum();
-            prop_assert!((hours - 32.0).abs() < 1e-9 || unallocated == 0.0);
-        }
-    }
-}
+mod tests;

@@ -1,15 +1,16 @@
 //! Lines as rows of FOCUS 1.2, the FinOps Open Cost and Usage Specification: its mandatory columns, the
-//! quantity that was consumed, and the account as a sub-account.
+//! quantity that was consumed, and the account as a sub-account, null where there
+//! is none.
 //!
 //! The cluster is the billing account, and each account of the bill a sub-account of it. There are no discounts:
 //! billed, effective, contracted and list cost are the same. A line that comes to an invoice is an adjustment,
 //! which has no quantity; all others are usage.
 //!
 //! O(lines). Worked example: 22.5 GPU-hours of account `a` for 45.00 USD are a row with `BilledCost` 45.00,
-//! `SubAccountId` a, `PricingQuantity` 22.5 and `PricingUnit` GPU-hours.
+//! `SubAccountId` a, `PricingQuantity` 22.5 and `PricingUnit` GPU-Hours.
 
 use super::answer::{BillAnswer, csv_of};
-use super::charge::{BillItem, BillLine};
+use super::charge::{BillItem, BillLine, NOBODY, UNKNOWN};
 use super::rates::Rates;
 use crate::error::Result;
 
@@ -54,6 +55,10 @@ fn row(answer: &BillAnswer, rates: &Rates, line: &BillLine) -> [String; COLUMNS.
         true => format!("{}{name}: {:.4} {} at {}", line.item.in_words(), line.quantity, line.unit, line.rate),
         false => line.item.in_words().to_owned(),
     };
+    let is_named = ![NOBODY, UNKNOWN].contains(&line.account.as_str());
+    let account_of_line = if is_named { line.account.clone() } else { String::new() };
+    // Names of units as FOCUS has them: time is counted in Hours.
+    let unit = line.unit.replace("-hours", "-Hours");
     let of_usage = |text: String| if is_usage { text } else { String::new() };
     [
         cost.clone(),
@@ -69,19 +74,19 @@ fn row(answer: &BillAnswer, rates: &Rates, line: &BillLine) -> [String; COLUMNS.
         answer.to.clone(),
         answer.from.clone(),
         of_usage(line.quantity.to_string()),
-        of_usage(line.unit.clone()),
+        of_usage(unit.clone()),
         cost.clone(),
         cost.clone(),
         issuer.clone(),
         cost,
         of_usage(line.quantity.to_string()),
-        of_usage(line.unit.clone()),
+        of_usage(unit.clone()),
         issuer.clone(),
         issuer,
         "Compute".to_owned(),
         "GPU cluster".to_owned(),
-        line.account.clone(),
-        line.account.clone(),
+        account_of_line.clone(),
+        account_of_line,
     ]
 }
 

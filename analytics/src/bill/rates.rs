@@ -24,6 +24,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// Highest price.
+const MOST: f64 = 1e9;
+
 /// What a GPU-hour is charged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -188,8 +191,14 @@ impl Rates {
         let prices = prices.chain([rates.core_hour, rates.unallocated].into_iter().flatten().map(|rate| rate.price));
         let prices = prices.chain(rates.energy.map(|rate| rate.per_kwh));
         let mut prices = prices.chain(rates.carbon.into_iter().flat_map(|rate| [rate.per_kg, rate.g_per_kwh]));
-        if let Some(price) = prices.find(|price| !(price.is_finite() && *price >= 0.0)) {
-            return Err(fail(None, format!("{price} is no price")));
+        if let Some(price) = prices.find(|price| !(0.0..=MOST).contains(price)) {
+            return Err(fail(None, format!("{price} is no price from 0 to {MOST}")));
+        }
+        if rates.currency.len() != 3 || !rates.currency.bytes().all(|letter| letter.is_ascii_uppercase()) {
+            return Err(fail(None, format!("currency = \"{}\": write three capitals, such as EUR", rates.currency)));
+        }
+        if [&rates.issuer, &rates.billing_account].into_iter().flatten().any(|name| name.trim().is_empty()) {
+            return Err(fail(None, "issuer or billing_account is empty".to_owned()));
         }
         if let Some(hours) =
             rates.gpu_hour.iter().filter_map(|rate| rate.hours).find(|hours| hours.iter().any(|hour| *hour > 24))
@@ -204,6 +213,12 @@ impl Rates {
             return Err(fail(None, "it has no price".to_owned()));
         }
         Ok(rates)
+    }
+
+    /// Whether an amount has more decimals than lines have.
+    pub fn decimals_beyond(&self, amount: Option<f64>) -> bool {
+        let cent = 10f64.powi(i32::try_from(self.decimals).unwrap_or(2));
+        amount.is_some_and(|amount| ((amount * cent).round() - amount * cent).abs() > 1e-4)
     }
 
     /// Whether some price is of some hours alone.
@@ -257,6 +272,7 @@ mod tests {
         for (text, told) in [
             (FILE.replace("price = 1.2", "prize = 1.2"), "prize"),
             (FILE.replace("2.4", "-2.4"), "no price"),
+            (FILE.replace("EUR", "euro"), "three capitals"),
             (FILE.replace("20]", "25]"), "0 to 24"),
             ("currency = \"EUR\"\n".to_owned(), "no price"),
         ] {

@@ -11,7 +11,7 @@ use tracecast_analytics::bill::rates::Rates;
 use tracecast_analytics::energy::meter::{self, Options};
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{Label, Table as _};
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Zone, format_rfc3339};
 
 use crate::args::{Between, Input, TIMES};
 use crate::cmd::answer::{self, Answering};
@@ -80,13 +80,38 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
     let Some((first, last)) = facts.window else {
         return Err(Usage("the source has no jobs with times, so nobody can be charged".to_owned()).into());
     };
-    let period_ms = (from.unwrap_or(first), to.unwrap_or(last));
+    // Whole seconds, as bills are read by others.
+    let (first, last) = (first.div_euclid(1000) * 1000, (last + 999).div_euclid(1000) * 1000);
+    let period_ms = (from.map_or(first, |from| from.max(first)), to.map_or(last, |to| to.min(last)));
+    if period_ms.0 >= period_ms.1 {
+        let [first, last] = [first, last].map(format_rfc3339);
+        let what = format!("no job of the source is of that time; jobs go from {first} to {last} (--from, --to)");
+        return Err(Usage(what).into());
+    }
+    let mut notes = Vec::new();
+    if from.is_some_and(|from| from < first) || to.is_some_and(|to| to > last) {
+        notes.push("The period is cut to the time of the record: of what is beyond nobody knows.".to_owned());
+    }
+    if rates.decimals_beyond(request.invoice) {
+        return Err(Usage(format!("--invoice has more than {} decimals, which the rates name", rates.decimals)).into());
+    }
+    if request.focus.is_some() && !trace.basis.has_dates() {
+        return Err(Usage("--focus needs dates, and the trace has none".to_owned()).into());
+    }
     let clock = Clock::new(quiet, "charging jobs");
     let has_telemetry = !(trace.gpu_samples.is_empty() && trace.node_samples.is_empty());
     let is_priced = rates.energy.is_some() || rates.carbon.is_some();
     let options = Options { from_ms: Some(period_ms.0), to_ms: Some(period_ms.1), ..Options::default() };
-    let ledger = (is_priced && has_telemetry).then(|| meter::measure(&trace, &options)).transpose()?;
-    let names = |column: &Label| column.iter().flatten().next().is_some();
+    let ledger = match (is_priced && has_telemetry).then(|| meter::measure(&trace, &options)) {
+        Some(Ok(ledger)) => Some(ledger),
+        // A period without readings has a bill of all else.
+        Some(Err(error)) => {
+            notes.push(format!("Energy is not known: {error}."));
+            None
+        }
+        None => None,
+    };
+    let names = |column: &Label| !column.is_all_unknown();
     let by = match request.by {
         Some(By::Account) => BilledBy::Account,
         Some(By::Vc) => BilledBy::Vc,
@@ -95,11 +120,12 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
         None if names(&trace.jobs.vc) => BilledBy::Vc,
         None => BilledBy::User,
     };
-    let asked = BillRequest { rates: &rates, by, period_ms, invoice: request.invoice, energy: ledger.as_ref() };
-    let found = bill(&facts, &asked)?;
+    let of_period = BillRequest { rates: &rates, by, period_ms, invoice: request.invoice, energy: ledger.as_ref() };
+    let mut result = bill(&facts, &of_period)?;
+    result.notes.splice(0..0, notes);
     drop(clock);
     let title = describe::title(&trace, &request.input.sources);
-    let answer = BillAnswer::new(&trace, title, period_ms, by, &rates, request.invoice, found);
+    let answer = BillAnswer::new(&trace, title, period_ms, by, &rates, request.invoice, result);
     if let Some(path) = &request.csv {
         output::write(path, &answer.csv()?)?;
     }

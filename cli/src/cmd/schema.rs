@@ -17,8 +17,8 @@ pub(crate) struct Schema {
     /// What the schema is of
     #[arg(value_enum)]
     pub(crate) of: SchemaOf,
-    /// Print an example with comments: of mapping, offers, rates, services, node-types and site, which
-    /// have no schema
+    /// Print an example with comments: of mapping, offers, services, node-types and site, which
+    /// have no schema, and of rates
     #[arg(long)]
     pub(crate) example: bool,
 }

@@ -171,6 +171,11 @@ pub(crate) fn plan(arguments: &PlanSharing, quiet: bool) -> Result<()> {
     let limits = arguments.limits.checked()?;
     let table = read::sharing_of_all(&arguments.pairs, &arguments.profiles)?;
     if arguments.sources.is_empty() {
+        if arguments.models.is_named() {
+            return Err(
+                Usage("--models: without a SOURCE the pairs are as measured, so no model is asked".to_owned()).into()
+            );
+        }
         arguments.reading.reads_no_trace("no SOURCE is named, so no trace is read")?;
         if arguments.emitting.emit_to.is_some() {
             return Err(Usage("--emit-to: without a SOURCE there is no plan to write".to_owned()).into());

@@ -36,6 +36,7 @@ use tracecast_predictors::timeline::{Timeline, TimelineOptions};
 use crate::cmd::models::{DURATION, PAST_RUNS};
 use crate::cmd::{predict, simulate};
 use crate::exit::Usage;
+use crate::output;
 use crate::progress::Steps;
 
 /// Source of the predicted runs of a plan.
@@ -87,7 +88,9 @@ const NONE: &str = "none";
 /// Trained models of a plan that fits what it needs to what it reads.
 #[derive(Debug, Args)]
 pub(crate) struct Models {
-    /// Folder of trained models; none for rules that forecast nothing
+    /// Folder of trained models, or none to learn nothing
+    ///
+    /// By default a plan learns what it needs from what it reads.
     ///
     /// `tracecast model train SOURCE --save FOLDER` writes one. A plan uses what it can of it, and a
     /// note of the answer says where that is nothing. A test always goes by models of earlier data.
@@ -96,7 +99,12 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Whether rules that forecast are to be left out.
+    /// Whether the option was given.
+    pub(crate) fn is_named(&self) -> bool {
+        self.models.is_some()
+    }
+
+    /// Whether rules that learn are to be left out.
     pub(crate) fn is_naive(&self) -> bool {
         self.models.as_ref().is_some_and(|models| models.as_os_str() == NONE)
     }
@@ -113,10 +121,12 @@ impl Models {
         Ok(Some(folder.join(name)))
     }
 
-    /// Note that nothing of a folder that is named is used, and why.
+    /// Note that nothing of a folder that is named is used, and why; it is a warning, too.
     pub(crate) fn unused(&self, why: &str) -> Result<Option<String>> {
         let folder = self.file("")?;
-        Ok(folder.map(|folder| format!("Nothing of --models {} is used: {why}.", folder.display())))
+        let note = folder.map(|folder| format!("Nothing of --models {} is used: {why}.", folder.display()));
+        note.iter().for_each(|note| output::warn(note));
+        Ok(note)
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Why {
     #[command(flatten)]
     pub(crate) now: Now,
     /// Replays of the queue as it is, and of each change
-    #[arg(long, value_name = "N", default_value_t = 28, value_parser = clap::value_parser!(u32).range(7..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 70, value_parser = clap::value_parser!(u32).range(7..=10_000))]
     pub(crate) draws: u32,
     #[command(flatten)]
     pub(crate) answering: Answering,

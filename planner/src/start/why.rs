@@ -13,8 +13,10 @@
 //! | capacity | as many nodes are added as all that wait take |
 //!
 //! The cause is what alone starts the job now. It is **proven** if nothing else of the table but more nodes
-//! does. Of several the first is named, and the others are told; where nothing else does, it is capacity. A
-//! job that no nodes of its partition hold, were they all empty and in service, is too large.
+//! does. Of several the first is named, and the others are told; where nothing else does, it is capacity,
+//! proven if all others together do not either. A job that no nodes of its partition hold, were they all
+//! empty and in service, is too large. Of what a scheduler names that alone is taken away; it is not proven
+//! where the replay starts the job as it is, such as that of a task whose array is at its limit.
 //!
 //! **Sooner.** Fewer GPUs, a node fewer, a shorter limit and other partitions are replayed with the same draws;
 //! what starts the job sooner by the median is told, with how many others then start later.
@@ -32,7 +34,9 @@ use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::format_rfc3339;
 
-use super::live::{Forward, History, JobOrShape, Starts, fits_together, forward, free_units};
+use super::live::{
+    Forward, History, JobOrShape, Starts, fits_together, forward, free_units, has_units, has_units_free,
+};
 use super::when::{StartQuantiles, in_words};
 use crate::error::Result;
 use crate::plan::tell;
@@ -42,6 +46,8 @@ use crate::sim::Scan;
 pub const SCHEMA: &str = "why/1";
 /// Most jobs before it that are told.
 const MOST_AHEAD: usize = 20;
+/// Most jobs that are named of those that a change harms.
+const MOST_NAMED: usize = 5;
 /// Most other partitions that are tried.
 const MOST_PARTITIONS: usize = 5;
 /// A start later or sooner by less is the same, seconds.
@@ -129,8 +135,10 @@ pub struct AheadOfIt {
     pub job: String,
     /// User.
     pub user: Option<String>,
-    /// GPUs.
+    /// GPUs; of an array those of a task.
     pub gpus: Option<f64>,
+    /// Tasks that wait under this identifier: 1 of a job that is no array.
+    pub tasks: u32,
     /// Whether it runs; else it waits.
     pub runs: bool,
     /// Of one that runs the end of its time limit, of one that waits its start at the median; null where
@@ -139,12 +147,16 @@ pub struct AheadOfIt {
 }
 
 /// Others that start later by a change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Harmed {
     /// Jobs that start later by more than a minute at the median.
     pub jobs: usize,
-    /// By how much in all, seconds.
+    /// Of these, jobs that then start in less than half of the draws.
+    pub never: usize,
+    /// By how much the others in all, seconds.
     pub later_s: f64,
+    /// The first of them by identifier.
+    pub first: Vec<String>,
 }
 
 /// A change that starts the job sooner.
@@ -265,7 +277,12 @@ impl Asked<'_> {
     fn tried(&self) -> Result<Vec<CauseTried>> {
         let (state, job) = (self.state, self.job);
         if let Some(blocked) = &job.blocked {
-            let without = edited(state, &job.id, |job| job.blocked = None);
+            let mut without = edited(state, &job.id, |job| job.blocked = None);
+            match blocked {
+                Blocked::Nodes => without.nodes.iter_mut().for_each(|node| node.usable = true),
+                Blocked::Reservation(_) => without.reservations.clear(),
+                _ => {}
+            }
             return Ok(vec![CauseTried { kind: kind_of(blocked), starts_now: self.starts_now(&without)? }]);
         }
         let mut result = Vec::new();
@@ -275,7 +292,8 @@ impl Asked<'_> {
         try_one(CauseKind::Drained, whole != *state && self.starts_now(&whole)?);
         let unreserved = ClusterState { reservations: Vec::new(), ..state.clone() };
         try_one(CauseKind::Reservation, unreserved != *state && self.starts_now(&unreserved)?);
-        try_one(CauseKind::Fragmentation, !fits_together(state, job) && self.starts_if_packed(state)?);
+        let is_apart = !fits_together(state, job) && has_units_free(state, job);
+        try_one(CauseKind::Fragmentation, is_apart && self.starts_if_packed(state)?);
         let mut alone = state.clone();
         alone.jobs.retain(|other| other.phase == Phase::Running || other.id == job.id);
         try_one(CauseKind::Order, alone.jobs.len() < state.jobs.len() && self.starts_now(&alone)?);
@@ -308,10 +326,20 @@ impl Asked<'_> {
             (Some(blocked), _) => kind_of(blocked),
             (None, Some(kind)) => *kind,
             // All nodes in service would hold it, and those that take jobs do not.
-            (None, None) if base.live.starts == Starts::TooLarge => self.out_of_service(),
+            (None, None) if base.live.starts == Starts::TooLarge => self.out_of_service(&base.live.partition),
             (None, None) => CauseKind::Capacity,
         };
         let is_enough = tried.iter().any(|of| of.kind == kind && of.starts_now);
+        let is_alone = found.len() <= 1
+            && match (&job.blocked, kind) {
+                // Where it starts though nothing is taken away, the replay knows nothing of what the scheduler names.
+                (Some(Blocked::Nodes | Blocked::Reservation(_)), _) => {
+                    !self.starts_now(&edited(self.state, &job.id, |job| job.blocked = None))?
+                }
+                (Some(_), _) => !self.starts_now(self.state)?,
+                (None, CauseKind::Capacity) => !self.starts_now(&self.all_gone())?,
+                (None, _) => true,
+            };
         let mut text = self.text(kind, base);
         if !is_enough {
             text += " Without that it would wait for its turn or room.";
@@ -320,13 +348,39 @@ impl Asked<'_> {
             let rest: Vec<&str> = rest.iter().map(|kind| taken_away(*kind)).collect();
             text += &format!(" It would start as well {}.", rest.join(", or "));
         }
-        Ok(Cause { kind, text, proven: is_enough && found.len() <= 1, tried })
+        if kind == CauseKind::Capacity && !is_alone {
+            text += " It would start as well if nobody else waited, and nodes out of service and reserved ones were there, together.";
+        }
+        Ok(Cause { kind, text, proven: is_enough && is_alone, tried })
+    }
+
+    /// The dumps without others that wait, reservations and nodes out of service.
+    fn all_gone(&self) -> ClusterState {
+        let mut state = ClusterState { reservations: Vec::new(), ..self.state.clone() };
+        state.nodes.iter_mut().for_each(|node| node.usable = true);
+        state.jobs.retain(|other| other.phase == Phase::Running || other.id == self.job.id);
+        state
+    }
+
+    /// Names of the nodes of its partition that are out of service.
+    fn drained(&self, partition: &String) -> Vec<String> {
+        let out = self.state.nodes.iter().filter(|node| !node.usable && node.partitions.contains(partition));
+        out.map(|node| node.name.clone()).collect()
+    }
+
+    /// Names of the reservations that have begun and keep nodes of its partition.
+    fn reserved(&self, partition: &String) -> Vec<String> {
+        let now_ms = self.state.now_ms.unwrap_or_default();
+        let is_in = |name: &String| {
+            self.state.nodes.iter().any(|node| node.name == *name && node.partitions.contains(partition))
+        };
+        let begun = self.state.reservations.iter().filter(|of| (of.span_ms.0..of.span_ms.1).contains(&now_ms));
+        begun.filter(|of| of.nodes.iter().any(is_in)).map(|of| of.name.clone()).collect()
     }
 
     /// What keeps nodes from a job that all of them would hold.
-    fn out_of_service(&self) -> CauseKind {
-        let is_drained = self.state.nodes.iter().any(|node| !node.usable);
-        if is_drained { CauseKind::Drained } else { CauseKind::Reservation }
+    fn out_of_service(&self, partition: &String) -> CauseKind {
+        if self.drained(partition).is_empty() { CauseKind::Reservation } else { CauseKind::Drained }
     }
 
     /// The cause in a sentence.
@@ -343,17 +397,12 @@ impl Asked<'_> {
                 format!("{first}{}.", letters.as_str())
             }
             (CauseKind::Drained, None) => {
-                let out = self
-                    .state
-                    .nodes
-                    .iter()
-                    .filter(|node| !node.usable && node.partitions.contains(&base.live.partition));
-                let names: Vec<String> = out.map(|node| node.name.clone()).collect();
+                let names = self.drained(&base.live.partition);
                 format!("Nodes of its partition are out of service: {}.", format::names(&names, 8))
             }
             (CauseKind::Reservation, None) => {
-                let names: Vec<String> = self.state.reservations.iter().map(|of| of.name.clone()).collect();
-                format!("Nodes are kept by reservations: {}.", format::names(&names, 8))
+                let names = self.reserved(&base.live.partition);
+                format!("Nodes of its partition are kept by reservations: {}.", format::names(&names, 8))
             }
             (CauseKind::Fragmentation, None) => {
                 format!("It asks for {asked}, and {} are free, but not together on nodes as it needs them.", gpus(free))
@@ -399,8 +448,15 @@ impl Asked<'_> {
                 change(text, &|job: &mut LiveJob| job.limit_s = Some(limit / part));
             }
         }
+        let drained = self.drained(&partition.to_owned());
+        if !drained.is_empty() {
+            let mut whole = self.state.clone();
+            whole.nodes.iter_mut().for_each(|node| node.usable = true);
+            result.push((format!("nodes back in service: {}", format::names(&drained, 4)), whole));
+        }
+        let mut change = |text: String, by: &dyn Fn(&mut LiveJob)| result.push((text, edited(self.state, &job.id, by)));
         let mut partitions: BTreeMap<&String, usize> = BTreeMap::new();
-        for node in self.state.nodes.iter().filter(|node| node.usable && node.gpus > 0) {
+        for node in self.state.nodes.iter().filter(|node| node.usable && has_units(self.state, job, node)) {
             node.partitions.iter().for_each(|name| *partitions.entry(name).or_default() += 1);
         }
         let mut partitions: Vec<(&String, usize)> =
@@ -423,14 +479,25 @@ impl Asked<'_> {
         let mut result: Vec<(f64, Sooner)> = Vec::new();
         for (change, state) in self.changes(&base.live.partition) {
             let after = self.forward(&state)?;
+            // Who waits in another partition is harmed beside how it would be with the job behind all.
+            let last = || self.forward(&edited(&state, &job.id, |job| job.priority = Some(f64::MIN)));
+            let moved = (self.job_in(&state).partition != job.partition).then(last).transpose()?;
+            let before = moved.as_ref().map_or_else(|| before.clone(), medians);
             let medians = medians(&after);
             let Some(start) = medians.get(&job.id).copied().filter(|start| *start < now - SAME_S) else { continue };
             let later = before.iter().filter(|(id, _)| **id != job.id).filter_map(|(id, wait)| {
                 let later = medians.get(id)? - wait;
-                (later.is_finite() && later > SAME_S).then_some(later)
+                (later > SAME_S).then_some((id, later))
             });
-            let harmed =
-                later.fold(Harmed::default(), |sum, later| Harmed { jobs: sum.jobs + 1, later_s: sum.later_s + later });
+            let mut harmed = Harmed::default();
+            for (id, later) in later {
+                harmed.jobs += 1;
+                match later.is_finite() {
+                    true => harmed.later_s += later,
+                    false => harmed.never += 1,
+                }
+                harmed.first.extend((harmed.first.len() < MOST_NAMED).then(|| id.clone()));
+            }
             let sooner_s = Some(now - start).filter(|sooner| sooner.is_finite());
             result.push((start, Sooner { change, start: StartQuantiles::from_live(&after.live), sooner_s, harmed }));
         }
@@ -440,12 +507,13 @@ impl Asked<'_> {
 
     /// Who stands before the job, and how many these are.
     fn ahead(&self, base: &Forward) -> (Vec<AheadOfIt>, usize) {
-        let at = |ms: f64| format_rfc3339(ms as i64);
+        let at = |ms: f64| format_rfc3339((ms / 1e3).round() as i64 * 1000);
         let now = base.live.now_ms as f64;
         let row = |of: &LiveJob, until: Option<f64>| AheadOfIt {
             job: of.id.clone(),
             user: of.user.clone(),
             gpus: of.gpus,
+            tasks: of.tasks,
             runs: of.phase == Phase::Running,
             until: until.map(at),
         };
@@ -527,9 +595,7 @@ fn taken_away(kind: CauseKind) -> &'static str {
 
 /// The middle of waits, seconds; infinite of none.
 fn median(waits: &[f64]) -> f64 {
-    let mut sorted = waits.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    quantile(&sorted, 0.5).unwrap_or(f64::INFINITY)
+    quantile(waits, 0.5).unwrap_or(f64::INFINITY)
 }
 
 /// Dumps with one job changed.
@@ -583,16 +649,21 @@ impl WhyAnswer {
             let late = self.start.p90.as_deref().unwrap_or("never, in some draws");
             report.summary.push(format!("It starts most likely by {start}, with a chance of 90 % by {late}."));
         }
+        let is_blocked = !matches!(cause.kind, CauseKind::Nothing | CauseKind::TooLarge) && self.start.p10.is_none();
+        if is_blocked {
+            report.summary.push("As things are it does not start.".to_owned());
+        }
         if let Some(best) = self.sooner.first() {
             report.summary.push(format!(
-                "Soonest: {}, and it starts most likely by {}.",
+                "Soonest: {}, and it starts most likely by {}; {} later then.",
                 best.change,
-                best.start.p50.as_deref().unwrap_or("then")
+                best.start.p50.as_deref().unwrap_or("then"),
+                format::counted(best.harmed.jobs as u64, "other starts", "others start")
             ));
         }
         let mut ahead = tell::table(
             format!("{} before it", format::counted(self.ahead_jobs as u64, "job", "jobs")),
-            "Job | User | #GPUs | Now | Until",
+            "Job | User | #GPUs | #Tasks | Now | Until",
         );
         for of in &self.ahead {
             let (phase, until) = if of.runs { ("runs", "its limit, ") } else { ("waits", "its start, ") };
@@ -600,6 +671,7 @@ impl WhyAnswer {
                 of.job.as_str().into(),
                 of.user.as_deref().unwrap_or("").into(),
                 Cell::opt(of.gpus, |gpus| Cell::float(gpus, 0)),
+                Cell::Int(of.tasks.into()),
                 phase.into(),
                 of.until.as_ref().map_or_else(String::new, |at| format!("{until}{at}")).into(),
             ]);
@@ -609,7 +681,7 @@ impl WhyAnswer {
         }
         let mut sooner = tell::table(
             "Changes, replayed one by one".to_owned(),
-            "Change | Start, median | 90 % | #Sooner | #Others later | #By, in all",
+            "Change | Start, median | 90 % | #Sooner | #Others later | #By, in all | First of them",
         );
         for of in &self.sooner {
             sooner.rows.push(vec![
@@ -619,6 +691,7 @@ impl WhyAnswer {
                 Cell::opt(of.sooner_s, Cell::Duration),
                 Cell::Int(of.harmed.jobs as i64),
                 Cell::Duration(of.harmed.later_s),
+                of.harmed.first.join(", ").into(),
             ]);
         }
         if !sooner.rows.is_empty() {
@@ -630,180 +703,4 @@ impl WhyAnswer {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-    use tracecast_analytics::state::Reservation;
-
-    use super::super::live::tests::{job, node};
-    use super::*;
-
-    const HOUR: i64 = 3_600_000;
-
-    fn ask(state: &ClusterState, id: &str, scan: Scan) -> WhyAnswer {
-        WhyRequest { state, history: None, job: id, scan, draws: 14, seed: 1 }.answer().unwrap()
-    }
-
-    /// The kind of the cause, and whether it is proven.
-    fn cause(state: &ClusterState, id: &str) -> (CauseKind, bool) {
-        let cause = ask(state, id, Scan::Strict).cause.unwrap();
-        (cause.kind, cause.proven)
-    }
-
-    /// Two nodes, the second of which takes jobs or not, and job 3 of 8 GPUs that waits.
-    fn state(usable: bool, jobs: Vec<LiveJob>) -> ClusterState {
-        let jobs = jobs.into_iter().chain([job("3", Phase::Pending, 8.0, &[])]).collect();
-        let nodes = vec![node("n1", true, &["gpu"]), node("n2", usable, &["gpu"])];
-        ClusterState { now_ms: Some(HOUR), nodes, jobs, ..ClusterState::default() }
-    }
-
-    #[test]
-    fn the_worked_example() {
-        let drained = state(
-            false,
-            vec![
-                job("1", Phase::Running, 8.0, &["n1"]),
-                LiveJob { priority: Some(0.0), ..job("2", Phase::Pending, 1.0, &[]) },
-            ],
-        );
-        let answer = ask(&drained, "3", Scan::Strict);
-        let cause = answer.cause.unwrap();
-        assert_eq!((cause.kind, cause.proven), (CauseKind::Drained, true));
-        assert!(cause.text.contains("n2"));
-        let tried = |kind| cause.tried.iter().find(|of| of.kind == kind).unwrap().starts_now;
-        assert!(tried(CauseKind::Drained) && !tried(CauseKind::Order) && tried(CauseKind::Capacity));
-        // Job 1 ends within its limit an hour from now; job 2 comes after job 3.
-        assert_eq!(
-            (answer.ahead[0].job.as_str(), answer.ahead[0].until.as_deref()),
-            ("1", Some("1970-01-01T02:00:00Z"))
-        );
-    }
-
-    #[test]
-    fn each_cause_by_hand() {
-        let run = |id: &str, gpus: f64, on: &str| job(id, Phase::Running, gpus, &[on]);
-        let first = LiveJob { priority: Some(9.0), ..job("2", Phase::Pending, 16.0, &[]) };
-        assert_eq!(cause(&state(true, vec![run("1", 8.0, "n1"), first]), "3"), (CauseKind::Order, true));
-        let full = state(true, vec![run("1", 8.0, "n1"), run("2", 8.0, "n2")]);
-        assert_eq!(cause(&full, "3"), (CauseKind::Capacity, true));
-        let halves = state(true, vec![run("1", 4.0, "n1"), run("2", 4.0, "n2")]);
-        assert_eq!(cause(&halves, "3"), (CauseKind::Fragmentation, true));
-        assert_eq!(cause(&state(true, Vec::new()), "3"), (CauseKind::Nothing, false));
-        let reserved = Reservation { name: "r".to_owned(), nodes: vec!["n2".to_owned()], span_ms: (0, 2 * HOUR) };
-        let kept = ClusterState { reservations: vec![reserved], ..state(true, vec![run("1", 8.0, "n1")]) };
-        assert_eq!(cause(&kept, "3"), (CauseKind::Reservation, true));
-        let large = edited(&full, "3", |job| job.gpus = Some(24.0));
-        assert_eq!(cause(&large, "3"), (CauseKind::TooLarge, true));
-        for (blocked, kind) in [
-            (Blocked::Held, CauseKind::Held),
-            (Blocked::Begins(Some(9 * HOUR)), CauseKind::BeginTime),
-            (Blocked::Depends("afterok:1".to_owned()), CauseKind::Dependency),
-            (Blocked::ArrayLimit, CauseKind::ArrayLimit),
-            (Blocked::Licences, CauseKind::Licences),
-            (Blocked::Limit("QOSMaxGRESPerUser".to_owned()), CauseKind::Limit),
-        ] {
-            let block = |state: &ClusterState| edited(state, "3", |job| job.blocked = Some(blocked.clone()));
-            // Where it would wait for room without that, that alone does not let it start.
-            assert_eq!(cause(&block(&state(true, Vec::new())), "3"), (kind, true));
-            assert_eq!(cause(&block(&full), "3"), (kind, false));
-        }
-    }
-
-    /// Half as many GPUs fit beside job 1 now, and harm the job behind it, which had these.
-    #[test]
-    fn fewer_gpus_start_sooner_and_others_later() {
-        let mut full =
-            state(true, vec![job("1", Phase::Running, 4.0, &["n1"]), job("2", Phase::Running, 8.0, &["n2"])]);
-        full.jobs.push(LiveJob { priority: Some(0.0), limit_s: Some(600.0), ..job("4", Phase::Pending, 4.0, &[]) });
-        let answer = ask(&full, "3", Scan::Easy);
-        let half = answer.sooner.iter().find(|of| of.change.starts_with("4 GPUs")).unwrap();
-        assert_eq!(half.start.p50.as_deref(), Some("1970-01-01T01:00:00Z"));
-        assert_eq!(half.harmed.jobs, 1);
-    }
-
-    /// Nodes in use, out of service or reserved, and jobs that wait by their nodes, the first first.
-    #[derive(Debug, Clone)]
-    struct Drawn {
-        nodes: Vec<(bool, bool, bool)>,
-        waiting: Vec<usize>,
-        place: usize,
-    }
-
-    impl Drawn {
-        fn state(&self) -> ClusterState {
-            let name = |at: usize| format!("n{at}");
-            let nodes = self.nodes.iter().enumerate().map(|(at, of)| node(&name(at), !of.1, &["gpu"])).collect();
-            let busy = (0..self.nodes.len()).filter(|at| self.nodes[*at].0);
-            let running = busy.map(|at| job(&format!("r{at}"), Phase::Running, 8.0, &[&name(at)]));
-            let waiting = self.waiting.iter().enumerate().map(|(at, nodes)| LiveJob {
-                priority: Some(100.0 - at as f64),
-                nodes: Some(*nodes as u32),
-                ..job(&format!("w{at}"), Phase::Pending, 8.0 * *nodes as f64, &[])
-            });
-            let reserved: Vec<String> = (0..self.nodes.len()).filter(|at| self.nodes[*at].2).map(name).collect();
-            let of = Reservation { name: "r".to_owned(), nodes: reserved.clone(), span_ms: (0, 9 * HOUR) };
-            ClusterState {
-                now_ms: Some(HOUR),
-                nodes,
-                jobs: running.chain(waiting).collect(),
-                reservations: if reserved.is_empty() { Vec::new() } else { vec![of] },
-                ..ClusterState::default()
-            }
-        }
-
-        /// Whether the job starts now by counting nodes, with some things taken away.
-        fn starts(&self, gone: &BTreeSet<CauseKind>) -> bool {
-            let gone = |kind| gone.contains(&kind);
-            let is_free = |of: &&(bool, bool, bool)| {
-                !of.0 && (!of.1 || gone(CauseKind::Drained)) && (!of.2 || gone(CauseKind::Reservation))
-            };
-            let mut free = self.nodes.iter().filter(is_free).count();
-            let is_there = |of: &&(bool, bool, bool)| is_free(&&(false, of.1, of.2));
-            let there = self.nodes.iter().filter(is_there).count();
-            let first = if gone(CauseKind::Order) { self.place } else { 0 };
-            // Who never fits keeps nobody else from starting.
-            for nodes in self.waiting[first..self.place].iter().filter(|nodes| **nodes <= there) {
-                if *nodes > free {
-                    return false;
-                }
-                free -= nodes;
-            }
-            self.waiting[self.place] <= free
-        }
-
-        fn cause(&self) -> (CauseKind, bool) {
-            if self.waiting[self.place] > self.nodes.len() {
-                return (CauseKind::TooLarge, true);
-            }
-            if self.starts(&BTreeSet::new()) {
-                return (CauseKind::Nothing, false);
-            }
-            let alone = |kind: &CauseKind| self.starts(&BTreeSet::from([*kind]));
-            let kinds = [CauseKind::Drained, CauseKind::Reservation, CauseKind::Order];
-            let found: Vec<CauseKind> = kinds.into_iter().filter(alone).collect();
-            let there = self.nodes.iter().filter(|of| !of.1 && !of.2).count();
-            if found.is_empty() && self.waiting[self.place] > there {
-                let is_drained = self.nodes.iter().any(|of| of.1);
-                return (if is_drained { CauseKind::Drained } else { CauseKind::Reservation }, false);
-            }
-            (found.first().copied().unwrap_or(CauseKind::Capacity), found.len() <= 1)
-        }
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-        /// The cause that is named is the one that counting nodes finds.
-        #[test]
-        fn the_cause_is_the_true_one(
-            nodes in prop::collection::vec((any::<bool>(), prop::bool::weighted(0.3), prop::bool::weighted(0.2)), 1..5),
-            waiting in prop::collection::vec(1usize..4, 1..4),
-            place in 0usize..4,
-        ) {
-            let drawn = Drawn { place: place % waiting.len(), nodes, waiting };
-            let answer = ask(&drawn.state(), &format!("w{}", drawn.place), Scan::Strict);
-            let cause = answer.cause.unwrap();
-            prop_assert_eq!((cause.kind, cause.proven), drawn.cause(), "{:?}", cause);
-        }
-    }
-}
+mod tests;

@@ -231,7 +231,10 @@ impl Answer {
             section = section.with_text(format!("{} is left out: {}.", left.model.name(), left.why));
         }
         let fan = self.fan(test, &id("fan"), &title("What was said and what came"));
-        let peaks = test.peaks.as_ref().map(|of| peaks(of, &id("peaks"), &title("The most of the next slots"), unit));
+        let peaks = test
+            .peaks
+            .as_ref()
+            .map(|of| peaks(of, &id("peaks"), &title("How many are needed at most in the next hours"), unit));
         [Some(section), peaks, Some(fan)].into_iter().flatten().collect()
     }
 
@@ -331,11 +334,17 @@ fn peaks(test: &PeakBacktest, id: &str, title: &str, unit: &str) -> Section {
     let chosen = test.models.iter().find(|model| model.name == test.chosen);
     let finding = chosen.map_or_else(String::new, |chosen| {
         let of = format::percent(chosen.of_recent_rises);
-        format!("**{}** was chosen on earlier slots: {of} of the loss of the rises of the last 14 days.", chosen.name)
+        match chosen.name == test.models.first().map_or("", |model| &model.name) {
+            true => "No model was better on earlier slots than the rises of the last 14 days.".to_owned(),
+            false => format!(
+                "**{}** was chosen on earlier slots: {of} of the loss of the rises of the last 14 days.",
+                chosen.name
+            ),
+        }
     });
     Section::new(id, title).with_finding(finding).with_table(table).with_definition(
         "Recent rises: what is in use, and the quantile of how far the most of as many slots was above it in the last 14 days. \
-         Reach: boosted trees of the chance that a level is reached, by which `plan power` decides. Others: the largest quantile of their slots.",
+         Reach: boosted trees of the chance that a level is reached, the learned rule of `plan power`. Others: the largest quantile of their slots.",
     )
 }
 

@@ -213,4 +213,34 @@ mod tests {
         let at = |chance: f32| scored().position(|(at, _)| CHANCES[at] == chance).unwrap();
         assert_eq!((levels[0][at(0.5)], levels[0][at(0.3)], levels[0][at(0.1)]), (11.0, 11.0, 14.0));
     }
+
+    /// Hours of 12 nodes that rise and fall, and forecasts that know what comes, or say nothing.
+    fn tested(change: &dyn Fn(usize, f64) -> f64) -> PeakBacktest {
+        let peak = |at: usize| change(at, f64::from((at * 7 % 11) as u32 % 8));
+        let hours = series((0..200).map(|at| (peak(at), 12.0)));
+        let fan = |value: &dyn Fn(usize) -> f64| -> Vec<Fan> {
+            (100..200).map(|at| Fan::of_points((0..4).map(|ahead| value(at + ahead)).collect())).collect()
+        };
+        let (known, nothing) = (fan(&|at| if at < 200 { peak(at) } else { 0.0 }), fan(&|_| 0.0));
+        let parts = Parts { first: 100, choose: 120, report: 160, end: 200 };
+        backtest(&hours, parts, (24, 4), &[("nothing", &nothing), ("known", &known)]).unwrap()
+    }
+
+    /// Who knows what comes loses nothing at any horizon, and is chosen; what comes later changes no choice.
+    #[test]
+    fn a_perfect_forecast_is_chosen_by_earlier_slots_alone() {
+        let found = tested(&|_, peak| peak);
+        let model = |name: &str| found.models.iter().find(|model| model.name == name).unwrap();
+        assert_eq!(
+            (found.chosen.as_str(), model("known").of_recent_rises, model("known").choice_loss),
+            ("known", 0.0, 0.0)
+        );
+        assert!(model("nothing").of_recent_rises > 1.0 && model("reach").choice_loss > 0.0);
+        // Horizons of half an hour to four: at hourly slots 1, 2 and 4.
+        let horizons: Vec<(usize, usize)> = model("known").by_horizon.iter().map(|at| (at.slots, at.moments)).collect();
+        assert_eq!(horizons, [(1, 40), (2, 39), (4, 37)]);
+        let later = tested(&|at, peak| if at >= 160 { 11.0 - peak } else { peak });
+        let choices = |of: &PeakBacktest| of.models.iter().map(|model| model.choice_loss).collect::<Vec<f64>>();
+        assert_eq!((choices(&found), &found.chosen), (choices(&later), &later.chosen));
+    }
 }

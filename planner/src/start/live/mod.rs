@@ -25,7 +25,7 @@ use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
 
 pub use history::History;
 use nodes::{Unit, cluster, usable};
-pub(super) use nodes::{fits_together, free_units};
+pub(super) use nodes::{fits_together, free_units, has_units, has_units_free};
 use queue::{Entry, Queue, entries, left_out, shape};
 
 use super::runs::{Like, RunsAhead};
@@ -215,8 +215,8 @@ pub(super) fn forward(
     for (submit, entry) in entries(state, history, &vcs, (now_ms, found.is_none())) {
         match entry {
             Entry::Past { shape, user, vc } => {
-                queue.push((submit, shape, vc), user, None, 0.0);
-                queue.arrivals += 1;
+                let at = queue.push((submit, shape, vc), user, None, 0.0);
+                queue.past.insert(at);
             }
             Entry::New => {
                 let user = queue.users.number(user.as_deref());
@@ -238,7 +238,7 @@ pub(super) fn forward(
     let Some(target_at) = target_at else {
         return Err(Error::no_jobs("the job is not in the queue of any partition that is known".to_owned()));
     };
-    let Queue { mut workload, users, names, mut running, mut waiting, limits, times, left, arrivals } = queue;
+    let Queue { mut workload, users, names, mut running, mut waiting, limits, times, left, past } = queue;
     workload.users = users.into_names();
     let in_pool = |at: u32| {
         let vc = workload.vc.get(at as usize).copied().unwrap_or_default();
@@ -268,7 +268,7 @@ pub(super) fn forward(
         ahead.repeated(times.get(job as usize).copied().unwrap_or(1))
     };
     let scene = Scene { workload: &workload, cluster, policy: &policy, now_ms: 0, running, waiting };
-    let drawn = scene.draw(draws, seed, &ahead, &in_pool)?;
+    let drawn = scene.draw(draws, seed, &ahead, &|at| in_pool(at) && past.contains(&at))?;
     let wait_s = |wait: &i64| if *wait >= NEVER_MS { f64::INFINITY } else { *wait as f64 / 1e3 };
     let drawn: Vec<Vec<f64>> = drawn.iter().map(|waits| waits.iter().map(wait_s).collect()).collect();
     if let Some(waits) = drawn.get(place).filter(|waits| waits.iter().any(|wait| wait.is_finite())) {
@@ -282,7 +282,7 @@ pub(super) fn forward(
         Some(history) => notes.push(format!(
             "Runs are drawn from {} of the history, as those of the same user and size came to; {} of its last days arrive again.",
             format::counted(history.jobs as u64, "job", "jobs"),
-            format::counted(arrivals, "job", "jobs")
+            format::counted(past.len() as u64, "job", "jobs")
         )),
         None => notes.push("No history: runs are drawn evenly up to the time limit, and nobody else arrives. Name one with --history.".to_owned()),
     }

@@ -59,10 +59,25 @@ pub(in crate::start) fn free_units(state: &ClusterState, job: &LiveJob) -> Vec<f
         let each = unit.of_job(other).unwrap_or(0.0) / other.on.len().max(1) as f64;
         other.on.iter().for_each(|name| *held.entry(name).or_default() += each);
     }
-    let is_in = |node: &&NodeState| job.partition.as_ref().is_none_or(|name| node.partitions.contains(name));
-    let nodes = state.nodes.iter().filter(is_in).filter(|node| usable.contains(&node.name));
+    let nodes = state.nodes.iter().filter(|node| is_of(job, node)).filter(|node| usable.contains(&node.name));
     let free = |node: &NodeState| f64::from(unit.of_node(node)) - held.get(node.name.as_str()).copied().unwrap_or(0.0);
     nodes.map(|node| free(node).max(0.0)).collect()
+}
+
+/// Whether a node is of a job's partition.
+fn is_of(job: &LiveJob, node: &NodeState) -> bool {
+    job.partition.as_ref().is_none_or(|name| node.partitions.contains(name))
+}
+
+/// Whether a node has what a job waits for: GPUs, or processor cores.
+pub(in crate::start) fn has_units(state: &ClusterState, job: &LiveJob, node: &NodeState) -> bool {
+    Unit::new(state, Some(job)).of_node(node) > 0
+}
+
+/// Whether as many units are free as a job asks for, wherever they are.
+pub(in crate::start) fn has_units_free(state: &ClusterState, job: &LiveJob) -> bool {
+    let asked = Unit::new(state, Some(job)).of_job(job).unwrap_or(0.0);
+    free_units(state, job).iter().sum::<f64>() >= asked
 }
 
 /// Whether the units of a job are free together: as many on each of its nodes, or on as few nodes as can be.
@@ -75,7 +90,8 @@ pub(in crate::start) fn fits_together(state: &ClusterState, job: &LiveJob) -> bo
         return free.iter().filter(|free| **free >= asked / f64::from(nodes)).count() >= nodes as usize;
     }
     // Whole nodes, and one for the rest.
-    let most = state.nodes.iter().map(|node| f64::from(unit.of_node(node))).fold(1.0, f64::max);
+    let of_partition = state.nodes.iter().filter(|node| is_of(job, node));
+    let most = of_partition.map(|node| f64::from(unit.of_node(node))).fold(1.0, f64::max);
     let whole = (asked / most).floor() as usize;
     let rest = asked - most * whole as f64;
     free.iter().filter(|free| **free >= most).count() >= whole

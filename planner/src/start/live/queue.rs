@@ -51,8 +51,8 @@ pub(super) struct Queue {
     pub(super) times: Vec<u32>,
     /// Jobs that are left out, by why.
     pub(super) left: BTreeMap<&'static str, usize>,
-    /// Jobs of the history.
-    pub(super) arrivals: u64,
+    /// Jobs of the history, which arrive again.
+    pub(super) past: BTreeSet<u32>,
 }
 
 impl Queue {
