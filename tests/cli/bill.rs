@@ -30,11 +30,14 @@ fn a_log_is_charged_to_the_cent() {
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
     };
-    let found = ask(&["--csv", &lines, "--focus", &focus]);
-    let amounts: Vec<&Value> = found["lines"].as_array().unwrap().iter().map(|line| &line["amount"]).collect();
+    let answer = ask(&["--csv", &lines, "--focus", &focus]);
+    let amounts: Vec<&Value> = answer["lines"].as_array().unwrap().iter().map(|line| &line["amount"]).collect();
     // 24 × 1.50 and 4 × 0.333.
-    assert_eq!((amounts, &found["total"]), (vec![&Value::from(36.0), &Value::from(1.33)], &Value::from(37.33)));
-    assert_eq!((&found["schema"], &found["by"], &found["currency"]), (&"bill/1".into(), &"vc".into(), &"USD".into()));
+    assert_eq!((amounts, &answer["total"]), (vec![&Value::from(36.0), &Value::from(1.33)], &Value::from(37.33)));
+    assert_eq!(
+        (&answer["schema"], &answer["by"], &answer["currency"]),
+        (&"bill/1".into(), &"vc".into(), &"USD".into())
+    );
     let written = rows(&lines);
     assert_eq!((written[1]["account"].as_str(), written[1]["amount"].as_str()), ("vb", "1.33"));
     // FOCUS: usage has a quantity, costs are the same without discounts, the account is a sub-account.
@@ -50,9 +53,9 @@ fn a_log_is_charged_to_the_cent() {
     }
     // By user and for an hour alone, to an invoice.
     let hour = ["--by", "user", "--from", "2020-03-31T17:00:00Z", "--to", "2020-03-31T18:00:00Z", "--invoice", "10"];
-    let found = ask(&hour);
-    assert_eq!((&found["accounts"][0]["account"], &found["total"]), (&"ua".into(), &Value::from(10.0)));
-    let sum: f64 = found["lines"].as_array().unwrap().iter().map(|line| line["amount"].as_f64().unwrap()).sum();
+    let answer = ask(&hour);
+    assert_eq!((&answer["accounts"][0]["account"], &answer["total"]), (&"ua".into(), &Value::from(10.0)));
+    let sum: f64 = answer["lines"].as_array().unwrap().iter().map(|line| line["amount"].as_f64().unwrap()).sum();
     assert!((sum - 10.0).abs() < 1e-9, "{sum}");
 }
 
@@ -61,26 +64,26 @@ fn the_sample_is_charged_by_use_and_adds_up_to_the_meter() {
     let ask = ["bill", "datasets/sample", "--rates", "datasets/rates/example.toml", "--by", "vc"];
     let output = tracecast(&[&ask[..], &["--format", "json", "--quiet"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let found = json(&stdout(&output));
+    let answer = json(&stdout(&output));
     let number = |value: &Value| value.as_f64().unwrap();
-    let lines = found["lines"].as_array().unwrap();
+    let lines = answer["lines"].as_array().unwrap();
     let cents = |value: &Value| (number(value) * 100.0).round() as i64;
-    assert_eq!(lines.iter().map(|line| cents(&line["amount"])).sum::<i64>(), cents(&found["total"]));
+    assert_eq!(lines.iter().map(|line| cents(&line["amount"])).sum::<i64>(), cents(&answer["total"]));
     let sum = |item: &str| {
         lines.iter().filter(|line| line["item"] == item).map(|line| number(&line["quantity"])).sum::<f64>()
     };
     // What was held, by use or not, is what the accounts held.
-    let held: f64 = found["accounts"].as_array().unwrap().iter().map(|of| number(&of["gpu_hours"])).sum();
+    let held: f64 = answer["accounts"].as_array().unwrap().iter().map(|of| number(&of["gpu_hours"])).sum();
     assert!((sum("gpu_hours") + sum("gpu_hours_used") + sum("gpu_hours_held_idle") - held).abs() < 1e-6 * held);
-    assert!((sum("unallocated") - number(&found["unallocated_gpu_hours"])).abs() < 1e-6 * held);
-    let (from, to) = (found["from"].as_str().unwrap(), found["to"].as_str().unwrap());
+    assert!((sum("unallocated") - number(&answer["unallocated_gpu_hours"])).abs() < 1e-6 * held);
+    let (from, to) = (answer["from"].as_str().unwrap(), answer["to"].as_str().unwrap());
     let audit = tracecast(&["audit", "datasets/sample", "--from", from, "--to", to, "--format", "json", "--quiet"]);
     let audit = json(&stdout(&audit));
     let metered = number(&audit["account"]["it_kwh"]["value"]);
     let charged = sum("energy") + sum("shared_energy");
     assert!((charged - metered).abs() < 1e-6 * metered, "{charged} {metered}");
     // Readings are of two days of the month.
-    assert!(found["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("modelled")));
+    assert!(answer["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains("modelled")));
     is_the_same_with_any_threads(&[&ask[..], &["--quiet"]].concat());
 }
 

@@ -186,13 +186,13 @@ fn what_keeps_a_job_is_proved_by_replay() {
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
     };
-    let found = why("3");
-    assert_eq!((&found["cause"]["kind"], &found["cause"]["proven"]), (&json!("capacity"), &json!(true)));
-    assert_eq!(found["start"]["p50"], "1970-01-12T15:30:00Z");
-    let ahead = found["ahead"].as_array().unwrap();
+    let answer = why("3");
+    assert_eq!((&answer["cause"]["kind"], &answer["cause"]["proven"]), (&json!("capacity"), &json!(true)));
+    assert_eq!(answer["start"]["p50"], "1970-01-12T15:30:00Z");
+    let ahead = answer["ahead"].as_array().unwrap();
     // The limit of 10 h.
     assert_eq!((&ahead[0]["job"], &ahead[0]["until"]), (&json!("1"), &json!("1970-01-12T22:46:40Z")));
-    let sooner = &found["sooner"][0];
+    let sooner = &answer["sooner"][0];
     assert_eq!((&sooner["start"]["p50"], &sooner["harmed"]["jobs"]), (&json!("1970-01-12T14:46:40Z"), &json!(0)));
     assert_eq!(why("4")["cause"]["kind"], "held");
     assert!(why("1")["running_since"].is_string());

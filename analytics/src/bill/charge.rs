@@ -1,14 +1,16 @@
 //! Quantities and amounts: lines that add up to the cent.
 //!
 //! ```text
-//! GPU-hours     what each job held within the period, by the rate of its type, VC and hour of the day; by use, what
-//!               it used by telemetry (GPU-hours × mean utilisation of its readings, which stand for all its run)
-//!               and what it held idle are two lines; a job without readings is charged as held
+//! GPU-hours     what each job held within the period, by the rate of its type, VC and hour of the day;
+//!               by use, what it used by telemetry (GPU-hours × mean utilisation of its readings, which stand
+//!               for all its run) and what it held idle are two lines; a job without readings is charged as
+//!               held
 //! unallocated   GPUs there were, less those that jobs held; spread by the rule
 //! energy        of each job by the ledger of `tracecast audit`; the rest of the meters spread by the rule
 //! carbon        likewise, kWh × g/kWh
 //! adjustment    what is left to an invoice, in proportion to amounts
-//! cents         amounts are cut to cents, and what is left goes to those that were cut most, of equals the first
+//! cents         amounts are cut to cents, and what is left goes to those that were cut most, of equals the
+//!               first
 //! ```
 //!
 //! O(stretches × hours of each where a rate has hours, else 1). Worked number: three accounts share 100.00 as
@@ -26,9 +28,10 @@ use crate::energy::ledger::{Basis, EnergyLedger};
 use crate::error::{Error, Result};
 use crate::facts::JobFacts;
 use crate::facts::capacity::Capacity;
+use crate::facts::job::attempts_by_job;
 use crate::report::format;
 use crate::schema::{Resource, Table as _};
-use crate::time::{HOUR_MS, HOUR_S, Zone};
+use crate::time::{HOUR_MS, HOUR_S};
 use crate::trace::Trace;
 
 /// Account of what is spread to nobody.
@@ -216,7 +219,7 @@ pub fn to_cents(amounts: &[f64], total: i64) -> Vec<i64> {
     let rest = |at: &usize| amounts.get(*at).map_or(0.0, |amount| amount - amount.floor());
     order.sort_by(|one, other| rest(other).total_cmp(&rest(one)));
     let count = i64::try_from(order.len()).unwrap_or(i64::MAX).max(1);
-    // More than one each where a total is far from the sum, as where amounts are beyond 2^53.
+    // One each at most, unless the total is not that of the amounts.
     for (place, at) in (0..).zip(order) {
         if let Some(slot) = cents.get_mut(at) {
             *slot += left.div_euclid(count) + i64::from(place < left.rem_euclid(count));
@@ -268,6 +271,146 @@ fn gaps(facts: &JobFacts<'_>) -> Vec<String> {
     notes
 }
 
+/// A bill before amounts are rounded.
+#[derive(Default)]
+struct Draft<'t> {
+    lines: Vec<Raw>,
+    accounts: BTreeMap<&'t str, AccountUse>,
+    notes: Vec<String>,
+}
+
+impl<'t> Draft<'t> {
+    /// Adds a line without a name of a rate.
+    fn line(&mut self, account: &str, item: BillItem, (quantity, rate): (f64, f64)) {
+        self.lines.push(Raw { account: account.to_owned(), item, rate_name: None, quantity, rate });
+    }
+
+    /// Adds what is shared by accounts.
+    fn spread(&mut self, shares: &[(String, f64)], item: BillItem, (quantity, rate): (f64, f64)) {
+        for (account, share) in shares.iter().filter(|(_, share)| quantity * share != 0.0) {
+            self.line(account, item, (quantity * share, rate));
+        }
+    }
+
+    /// Charges what jobs held, by rate.
+    fn charge_held(&mut self, held: &BTreeMap<(&'t str, Option<usize>), Held>, rates: &Rates) {
+        for ((account, rate), of) in held {
+            let row = self.accounts.entry(account).or_default();
+            row.gpu_hours += of.hours;
+            row.known_gpu_hours += of.known;
+            row.used_gpu_hours += of.used;
+            let Some(rate) = rate.and_then(|rate| rates.gpu_hour.get(rate)) else { continue };
+            let items = match rates.charge {
+                ChargedBy::Allocation => vec![(BillItem::GpuHours, of.hours, rate.price)],
+                ChargedBy::Use => vec![
+                    (BillItem::GpuHours, of.hours - of.known, rate.price),
+                    (BillItem::GpuHoursUsed, of.used, rate.price),
+                    (BillItem::GpuHoursHeldIdle, of.known - of.used, rate.price * rates.held_idle),
+                ],
+            };
+            for (item, quantity, price) in items.into_iter().filter(|(_, quantity, _)| *quantity > 0.0) {
+                let rate_name = rate.name.clone().or_else(|| rate.gpu_type.clone());
+                self.lines.push(Raw { account: (*account).to_owned(), item, rate_name, quantity, rate: price });
+            }
+        }
+        let unmatched = (0..rates.gpu_hour.len()).filter(|rate| !held.keys().any(|(_, of)| of == &Some(*rate)));
+        self.notes.extend(unmatched.map(|rate| format!("No GPU-hour is of rate {} of the rates file.", rate + 1)));
+    }
+
+    /// Charges the energy of jobs, and spreads what is of none.
+    fn charge_energy(
+        &mut self,
+        rates: &Rates,
+        ledger: &EnergyLedger,
+        by_account: &BTreeMap<&'t str, f64>,
+        shares: &[(String, f64)],
+    ) {
+        // Below 0 where readings of jobs' GPUs come to more than the meters of their nodes.
+        let rest = ledger.total_j / KWH_J - by_account.values().sum::<f64>();
+        self.notes.extend(ledger.notes.iter().cloned());
+        let modelled: f64 =
+            ledger.entries.iter().filter(|entry| entry.basis == Basis::Model).map(|entry| entry.energy_j).sum();
+        if modelled > MOST_MODELLED * ledger.total_j {
+            self.notes.push(format!(
+                "{} of the energy is modelled, as no reading tells it; charge it for the time of the readings alone (--from, --to).",
+                format::percent(modelled / ledger.total_j)
+            ));
+        }
+        let energy = rates.energy.map(|price| (BillItem::Energy, BillItem::SharedEnergy, 1.0, price.per_kwh));
+        let carbon =
+            rates.carbon.map(|price| (BillItem::Carbon, BillItem::SharedCarbon, price.g_per_kwh / 1e3, price.per_kg));
+        for (item, shared, of_kwh, price) in energy.into_iter().chain(carbon) {
+            self.spread(shares, shared, (rest * of_kwh, price));
+            for (account, kwh) in by_account {
+                self.line(account, item, (kwh * of_kwh, price));
+            }
+        }
+    }
+
+    /// Adds what is left to an invoice, in proportion to what accounts are charged.
+    fn adjust(&mut self, invoice: f64) -> Result<()> {
+        let mut by_account: BTreeMap<String, f64> = BTreeMap::new();
+        for line in &self.lines {
+            *by_account.entry(line.account.clone()).or_default() += line.quantity * line.rate;
+        }
+        let sum: f64 = by_account.values().sum();
+        if sum <= 0.0 {
+            return Err(Error::Setting {
+                setting: "--invoice".to_owned(),
+                found: "no account is charged anything".to_owned(),
+                remedy: "name a period in which jobs ran, and prices above 0".to_owned(),
+            });
+        }
+        for (account, amount) in by_account {
+            self.line(&account, BillItem::Adjustment, ((invoice - sum) * amount / sum, 1.0));
+        }
+        Ok(())
+    }
+
+    /// Rounds amounts so that they add up.
+    fn rounded(mut self, rates: &Rates, invoice: Option<f64>, unallocated_gpu_hours: Option<f64>) -> Result<Bill> {
+        let key = |line: &Raw| (line.account.clone(), line.item, line.rate_name.clone());
+        self.lines.sort_by_cached_key(key);
+        let cent = rates.cents();
+        let amounts: Vec<f64> = self.lines.iter().map(|line| line.quantity * line.rate * cent).collect();
+        let sum = amounts.iter().map(|amount| amount.abs()).sum::<f64>();
+        if sum > MOST_CENTS {
+            return Err(Error::Setting {
+                setting: "price".to_owned(),
+                found: format!("amounts of {} {} in all", format::float(sum / cent, 0), rates.currency),
+                remedy: "cents cannot be told apart at such amounts; lower the prices or the decimals".to_owned(),
+            });
+        }
+        let total = invoice.map_or_else(|| amounts.iter().sum(), |invoice| invoice * cent).round() as i64;
+        let cents = to_cents(&amounts, total);
+        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+        for (line, cents) in self.lines.iter().zip(&cents) {
+            *sums.entry(&line.account).or_default() += cents;
+        }
+        if sums.contains_key(NOBODY) {
+            self.accounts.entry(NOBODY).or_default();
+        }
+        let account = |(account, of): (&str, AccountUse)| AccountUse {
+            account: account.to_owned(),
+            idle_share: (of.known_gpu_hours > 0.0).then(|| 1.0 - of.used_gpu_hours / of.known_gpu_hours),
+            amount: sums.get(account).copied().unwrap_or(0) as f64 / cent,
+            ..of
+        };
+        let accounts = self.accounts.into_iter().map(account).collect();
+        let line = |(line, cents): (Raw, i64)| BillLine {
+            account: line.account,
+            item: line.item,
+            rate_name: line.rate_name,
+            quantity: line.quantity,
+            unit: line.item.unit().map_or_else(|| rates.currency.clone(), str::to_owned),
+            rate: line.rate,
+            amount: cents as f64 / cent,
+        };
+        let lines = self.lines.into_iter().zip(cents).map(line).collect();
+        Ok(Bill { lines, accounts, total: total as f64 / cent, unallocated_gpu_hours, notes: self.notes })
+    }
+}
+
 /// Bills a period.
 ///
 /// # Errors
@@ -282,151 +425,51 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
             remedy: "take hours out of the rates".to_owned(),
         });
     }
-    let mut notes = gaps(facts);
     let held = held(facts, request)?;
-    let mut accounts: BTreeMap<&str, AccountUse> = BTreeMap::new();
-    let mut raw = Vec::new();
-    for ((account, rate), of) in &held {
-        let row = accounts.entry(account).or_default();
-        row.gpu_hours += of.hours;
-        row.known_gpu_hours += of.known;
-        row.used_gpu_hours += of.used;
-        let Some(rate) = rate.and_then(|rate| rates.gpu_hour.get(rate)) else { continue };
-        let mut line = |item, quantity: f64, price: f64| {
-            let (account, rate_name) = ((*account).to_owned(), rate.name.clone().or_else(|| rate.gpu_type.clone()));
-            raw.extend((quantity > 0.0).then_some(Raw { account, item, rate_name, quantity, rate: price }));
-        };
-        match rates.charge {
-            ChargedBy::Allocation => line(BillItem::GpuHours, of.hours, rate.price),
-            ChargedBy::Use => {
-                line(BillItem::GpuHours, of.hours - of.known, rate.price);
-                line(BillItem::GpuHoursUsed, of.used, rate.price);
-                line(BillItem::GpuHoursHeldIdle, of.known - of.used, rate.price * rates.held_idle);
-            }
-        }
-    }
-    let unmatched = (0..rates.gpu_hour.len()).filter(|rate| !held.keys().any(|(_, of)| of == &Some(*rate)));
-    notes.extend(unmatched.map(|rate| format!("No GPU-hour is of rate {} of the rates file.", rate + 1)));
+    let mut draft = Draft { notes: gaps(facts), ..Draft::default() };
+    draft.charge_held(&held, rates);
     if let Some(price) = rates.core_hour {
         for (account, hours) in core_hours(facts, request) {
-            accounts.entry(account).or_default();
-            raw.push(Raw {
-                account: account.to_owned(),
-                item: BillItem::CoreHours,
-                rate_name: None,
-                quantity: hours,
-                rate: price.price,
-            });
+            draft.accounts.entry(account).or_default();
+            draft.line(account, BillItem::CoreHours, (hours, price.price));
         }
     }
-    let energy_of: BTreeMap<&str, f64> =
-        request.energy.map(|ledger| energy(trace, request.by, ledger)).unwrap_or_default();
-    energy_of.keys().for_each(|account| {
-        accounts.entry(account).or_default();
-    });
+    let energy = request.energy.map(|ledger| (ledger, energy(trace, request.by, ledger)));
+    for account in energy.iter().flat_map(|(_, by_account)| by_account.keys()) {
+        draft.accounts.entry(account).or_default();
+    }
     let allocated: f64 = held.values().map(|of| of.hours).sum();
-    let shares = shares(&accounts, rates.spread, allocated);
-    let mut spread = |item: BillItem, quantity: f64, rate: f64| {
-        let line = |(account, share): &(String, f64)| Raw {
-            account: account.clone(),
-            item,
-            rate_name: None,
-            quantity: quantity * share,
-            rate,
-        };
-        raw.extend(shares.iter().map(line).filter(|line| line.quantity != 0.0));
-    };
+    let shares = shares(&draft.accounts, rates.spread, allocated);
     let there = Capacity::of_jobs(facts, from, to).map(|capacity| capacity.cluster.integral_s(from, to) / HOUR_S);
-    notes.extend(Capacity::assumption(trace));
+    draft.notes.extend(Capacity::assumption(trace));
     let unallocated = there.map(|there| (there - allocated).max(0.0));
     if let Some(there) = there.filter(|there| *there < allocated * (1.0 - 1e-9)) {
-        notes.push(format!(
+        draft.notes.push(format!(
             "Jobs held {} GPU-hours, more than the {} that the recorded GPUs have: nothing is unallocated.",
             format::float(allocated, 0),
             format::float(there, 0)
         ));
     }
     match (rates.unallocated, unallocated) {
-        (Some(price), Some(hours)) => spread(BillItem::Unallocated, hours, price.price),
+        (Some(price), Some(hours)) => draft.spread(&shares, BillItem::Unallocated, (hours, price.price)),
         (Some(_), None) => {
-            notes.push("How many GPUs there were is not recorded, so what no job held is not charged.".to_owned());
+            let note = "How many GPUs there were is not recorded, so what no job held is not charged.";
+            draft.notes.push(note.to_owned());
         }
         (None, _) => {}
     }
-    if let Some(ledger) = request.energy {
-        let of_jobs: f64 = energy_of.values().sum();
-        // Below 0 where readings of jobs' GPUs come to more than the meters of their nodes.
-        let rest = ledger.total_j / KWH_J - of_jobs;
-        notes.extend(ledger.notes.iter().cloned());
-        let modelled: f64 =
-            ledger.entries.iter().filter(|entry| entry.basis == Basis::Model).map(|entry| entry.energy_j).sum();
-        if modelled > MOST_MODELLED * ledger.total_j {
-            notes.push(format!(
-                "{} of the energy is modelled, as no reading tells it; charge it for the time of the readings alone (--from, --to).",
-                format::percent(modelled / ledger.total_j)
-            ));
+    match &energy {
+        Some((ledger, by_account)) => draft.charge_energy(rates, ledger, by_account, &shares),
+        None if rates.energy.is_some() || rates.carbon.is_some() => {
+            let note = "No telemetry or meter tells energy, so neither it nor emissions are charged.";
+            draft.notes.push(note.to_owned());
         }
-        if let Some(price) = rates.energy {
-            spread(BillItem::SharedEnergy, rest, price.per_kwh);
-        }
-        if let Some(price) = rates.carbon {
-            spread(BillItem::SharedCarbon, rest * price.g_per_kwh / 1e3, price.per_kg);
-        }
-        for (account, kwh) in &energy_of {
-            let mut line = |item, quantity, rate| {
-                raw.push(Raw { account: (*account).to_owned(), item, rate_name: None, quantity, rate });
-            };
-            if let Some(price) = rates.energy {
-                line(BillItem::Energy, *kwh, price.per_kwh);
-            }
-            if let Some(price) = rates.carbon {
-                line(BillItem::Carbon, kwh * price.g_per_kwh / 1e3, price.per_kg);
-            }
-        }
-    } else if rates.energy.is_some() || rates.carbon.is_some() {
-        notes.push("No telemetry or meter tells energy, so neither it nor emissions are charged.".to_owned());
+        None => {}
     }
-    adjust(&mut raw, request.invoice)?;
-    raw.sort_by(|one, other| {
-        (&one.account, one.item, &one.rate_name).cmp(&(&other.account, other.item, &other.rate_name))
-    });
-    let cent = 10f64.powi(i32::try_from(rates.decimals).unwrap_or(2));
-    let amounts: Vec<f64> = raw.iter().map(|line| line.quantity * line.rate * cent).collect();
-    let sum = amounts.iter().map(|amount| amount.abs()).sum::<f64>();
-    if sum > MOST_CENTS {
-        return Err(Error::Setting {
-            setting: "price".to_owned(),
-            found: format!("amounts of {} {} in all", format::float(sum / cent, 0), rates.currency),
-            remedy: "cents cannot be told apart at such amounts; lower the prices or the decimals".to_owned(),
-        });
+    if let Some(invoice) = request.invoice {
+        draft.adjust(invoice)?;
     }
-    let total =
-        request.invoice.map_or_else(|| amounts.iter().sum::<f64>().round(), |invoice| (invoice * cent).round()) as i64;
-    let cents = to_cents(&amounts, total);
-    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-    for (line, cents) in raw.iter().zip(&cents) {
-        *sums.entry(&line.account).or_default() += cents;
-    }
-    if sums.contains_key(NOBODY) {
-        accounts.entry(NOBODY).or_default();
-    }
-    let finished = accounts.into_iter().map(|(account, of)| AccountUse {
-        account: account.to_owned(),
-        idle_share: (of.known_gpu_hours > 0.0).then(|| 1.0 - of.used_gpu_hours / of.known_gpu_hours),
-        amount: sums.get(account).copied().unwrap_or(0) as f64 / cent,
-        ..of
-    });
-    let accounts = finished.collect();
-    let lines = raw.iter().zip(cents).map(|(line, cents)| BillLine {
-        account: line.account.clone(),
-        item: line.item,
-        rate_name: line.rate_name.clone(),
-        quantity: line.quantity,
-        unit: line.item.unit().map_or_else(|| rates.currency.clone(), str::to_owned),
-        rate: line.rate,
-        amount: cents as f64 / cent,
-    });
-    Ok(Bill { lines: lines.collect(), accounts, total: total as f64 / cent, unallocated_gpu_hours: unallocated, notes })
+    draft.rounded(rates, request.invoice, unallocated)
 }
 
 /// What each account held, by rate.
@@ -434,7 +477,7 @@ fn held<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> Result<BTreeMap<
     let (trace, rates) = (facts.trace, request.rates);
     let (from, to) = request.period_ms;
     let usual = only_type(trace);
-    let zone = Zone::named(&trace.zone)?;
+    let zone = &facts.zone;
     let uses = utilisation(facts);
     let mut result: BTreeMap<(&str, Option<usize>), Held> = BTreeMap::new();
     for stretch in &facts.stretches {
@@ -478,21 +521,15 @@ fn held<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> Result<BTreeMap<
 fn core_hours<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> BTreeMap<&'t str, f64> {
     let (from, to) = request.period_ms;
     let trace = facts.trace;
-    let attempts = &trace.attempts;
-    let mut spans: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
-    for at in 0..attempts.len() {
-        let end = attempts.end.get(at).or(facts.record_end);
-        if let (Some(key), Some(span)) = (attempts.job_key.get(at), attempts.start.get(at).zip(end)) {
-            spans.entry(key).or_default().push(span);
-        }
-    }
+    let attempts_of = attempts_by_job(trace);
     let mut result: BTreeMap<&str, f64> = BTreeMap::new();
     for job in (0..facts.len()).filter(|job| facts.gpus(*job) == Some(0.0)) {
         let Some(cores) = Resource::Cpus.given(&trace.jobs, job) else { continue };
-        let of_attempts = trace.jobs.job_key.get(job).and_then(|key| spans.get(key));
-        let whole: Vec<(i64, i64)> = trace.jobs.start.get(job).zip(facts.end_ms(job)).into_iter().collect();
-        let held_ms = |(start, end): &(i64, i64)| (*end.min(&to) - *start.max(&from)).max(0);
-        let held_ms: i64 = of_attempts.unwrap_or(&whole).iter().map(held_ms).sum();
+        let spans: Vec<(i64, i64)> = match trace.jobs.job_key.get(job).and_then(|key| attempts_of.get(key)) {
+            Some(attempts) => attempts.iter().filter_map(|attempt| facts.attempt_ms(*attempt)).collect(),
+            None => trace.jobs.start.get(job).zip(facts.end_ms(job)).into_iter().collect(),
+        };
+        let held_ms: i64 = spans.iter().map(|(start, end)| (*end.min(&to) - *start.max(&from)).max(0)).sum();
         if held_ms > 0 {
             let hours = held_ms as f64 / HOUR_MS as f64 * cores;
             *result.entry(account_of(trace, request.by, job)).or_default() += hours;
@@ -503,7 +540,7 @@ fn core_hours<'t>(facts: &JobFacts<'t>, request: &BillRequest<'_>) -> BTreeMap<&
 
 /// Energy of the jobs of each account, kWh.
 fn energy<'t>(trace: &'t Trace, by: BilledBy, ledger: &EnergyLedger) -> BTreeMap<&'t str, f64> {
-    let rows: BTreeMap<&str, usize> =
+    let rows: HashMap<&str, usize> =
         (0..trace.jobs.len()).filter_map(|job| Some((trace.jobs.job_key.get(job)?, job))).collect();
     let mut result: BTreeMap<&str, f64> = BTreeMap::new();
     for of in &ledger.jobs {
@@ -528,33 +565,6 @@ fn shares(accounts: &BTreeMap<&str, AccountUse>, spread: SpreadRule, allocated: 
         _ => return vec![(NOBODY.to_owned(), 1.0)],
     }
     accounts.iter().map(|(account, of)| ((*account).to_owned(), share(of))).collect()
-}
-
-/// Adds what is left to an invoice, in proportion to what accounts are charged.
-fn adjust(raw: &mut Vec<Raw>, invoice: Option<f64>) -> Result<()> {
-    let Some(invoice) = invoice else { return Ok(()) };
-    let mut by_account: BTreeMap<String, f64> = BTreeMap::new();
-    for line in raw.iter() {
-        *by_account.entry(line.account.clone()).or_default() += line.quantity * line.rate;
-    }
-    let sum: f64 = by_account.values().sum();
-    if sum <= 0.0 {
-        return Err(Error::Setting {
-            setting: "--invoice".to_owned(),
-            found: "no account is charged anything".to_owned(),
-            remedy: "name a period in which jobs ran, and prices above 0".to_owned(),
-        });
-    }
-    let left = invoice - sum;
-    let line = |(account, amount): (String, f64)| Raw {
-        account,
-        item: BillItem::Adjustment,
-        rate_name: None,
-        quantity: left * amount / sum,
-        rate: 1.0,
-    };
-    raw.extend(by_account.into_iter().map(line));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Lines as rows of FOCUS 1.2, the FinOps Open Cost and Usage Specification: its mandatory columns, the
-//! quantity that was consumed, and the account as a sub-account, null where there
-//! is none.
+//! quantity that was consumed, and the account as a sub-account, null where there is none.
 //!
-//! The cluster is the billing account, and each account of the bill a sub-account of it. There are no discounts:
-//! billed, effective, contracted and list cost are the same. A line that comes to an invoice is an adjustment,
-//! which has no quantity; all others are usage.
+//! The cluster is the billing account, and each account of the bill a sub-account of it. There are no
+//! discounts: billed, effective, contracted and list cost are the same. A line that comes to an invoice is
+//! an adjustment, which has no quantity; all others are usage.
 //!
 //! O(lines). Worked example: 22.5 GPU-hours of account `a` for 45.00 USD are a row with `BilledCost` 45.00,
 //! `SubAccountId` a, `PricingQuantity` 22.5 and `PricingUnit` GPU-Hours.

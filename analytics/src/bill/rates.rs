@@ -217,8 +217,13 @@ impl Rates {
 
     /// Whether an amount has more decimals than lines have.
     pub fn decimals_beyond(&self, amount: Option<f64>) -> bool {
-        let cent = 10f64.powi(i32::try_from(self.decimals).unwrap_or(2));
-        amount.is_some_and(|amount| ((amount * cent).round() - amount * cent).abs() > 1e-4)
+        let cents = amount.map(|amount| amount * self.cents());
+        cents.is_some_and(|cents| (cents.round() - cents).abs() > 1e-4)
+    }
+
+    /// Cents of one: 10 to the decimals.
+    pub(super) fn cents(&self) -> f64 {
+        10f64.powi(i32::try_from(self.decimals).unwrap_or(2))
     }
 
     /// Whether some price is of some hours alone.

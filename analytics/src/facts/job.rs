@@ -78,6 +78,17 @@ pub struct JobFacts<'t> {
     pub(crate) utilisation: OnceLock<Vec<Option<JobUtilisation>>>,
 }
 
+/// Rows of the attempts of each job, by its identifier.
+pub(crate) fn attempts_by_job(trace: &Trace) -> HashMap<&str, Vec<usize>> {
+    let mut result: HashMap<&str, Vec<usize>> = HashMap::new();
+    for ix in 0..trace.attempts.len() {
+        if let Some(key) = trace.attempts.job_key.get(ix) {
+            result.entry(key).or_default().push(ix);
+        }
+    }
+    result
+}
+
 impl<'t> JobFacts<'t> {
     /// Derives the facts of all jobs. O(jobs + attempts).
     pub fn new(trace: &'t Trace) -> Self {
@@ -141,12 +152,7 @@ impl<'t> JobFacts<'t> {
     fn hold(&mut self) {
         let jobs = &self.trace.jobs;
         let attempts = &self.trace.attempts;
-        let mut of_job: HashMap<&str, Vec<usize>> = HashMap::new();
-        for ix in 0..attempts.len() {
-            if let Some(key) = attempts.job_key.get(ix) {
-                of_job.entry(key).or_default().push(ix);
-            }
-        }
+        let of_job = attempts_by_job(self.trace);
         for job in 0..jobs.len() {
             let runs = jobs.job_key.get(job).and_then(|key| of_job.get(key));
             if let Some(runs) = runs {
@@ -157,11 +163,7 @@ impl<'t> JobFacts<'t> {
                         .get(*ix)
                         .and_then(gpu_count)
                         .or_else(|| self.gpus.get(job).copied().flatten());
-                    let end = attempts
-                        .end
-                        .get(*ix)
-                        .or_else(|| if attempts.censored.get(*ix) == Some(1) { self.record_end } else { None });
-                    let span = attempts.start.get(*ix).zip(end);
+                    let span = self.attempt_ms(*ix);
                     run_ms = run_ms.zip(span).map(|(sum, (start, end))| sum + (end - start).max(0));
                     if let (Some((start, end)), Some(gpus)) = (span, gpus) {
                         self.stretches.push(Stretch { job, start, end, gpus });
@@ -186,6 +188,14 @@ impl<'t> JobFacts<'t> {
                 self.stretches.push(Stretch { job, start: submit, end, gpus });
             }
         }
+    }
+
+    /// Start and end of an attempt, ms; the end of the observation of one that was still running then.
+    pub(crate) fn attempt_ms(&self, attempt: usize) -> Option<(i64, i64)> {
+        let attempts = &self.trace.attempts;
+        let still_runs = attempts.censored.get(attempt) == Some(1);
+        let end = attempts.end.get(attempt).or(self.record_end.filter(|_| still_runs));
+        attempts.start.get(attempt).zip(end)
     }
 
     /// Number of jobs.

@@ -118,6 +118,13 @@ pub struct Reservation {
     pub span_ms: (i64, i64),
 }
 
+impl Reservation {
+    /// Whether it keeps its nodes at a moment.
+    pub fn has_begun(&self, at_ms: i64) -> bool {
+        (self.span_ms.0..self.span_ms.1).contains(&at_ms)
+    }
+}
+
 /// A cluster at a moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClusterState {

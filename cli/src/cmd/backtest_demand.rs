@@ -169,7 +169,8 @@ pub(crate) struct BacktestDemand {
     pub(crate) eval_to: Option<Written>,
     /// Test the most that is needed within the next half an hour to four hours, too
     ///
-    /// `plan power` decides by it. Forecasts are compared with its boosted trees of the chance that a level is reached.
+    /// `plan power` decides by it. Forecasts are compared with its boosted trees of the chance that a level
+    /// is reached.
     #[arg(long, help_heading = "Report")]
     pub(crate) peaks: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! `tracecast bill`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use tracecast_analytics::bill::rates::Rates;
 use tracecast_analytics::energy::meter::{self, Options};
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{Label, Table as _};
-use tracecast_analytics::time::{Zone, format_rfc3339};
+use tracecast_analytics::time::format_rfc3339;
 
 use crate::args::{Between, Input, TIMES};
 use crate::cmd::answer::{self, Answering};
@@ -75,8 +75,8 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
     let rates = Rates::parse(&request.rates.display().to_string(), &source::text(&request.rates)?)?;
     let window = request.between.window()?;
     let trace = source::open_whole(&request.input.sources, &request.input.reading, quiet, NEEDED)?;
-    let (from, to) = window.resolve(&Zone::named(&trace.zone)?)?;
     let facts = JobFacts::new(&trace);
+    let (from, to) = window.resolve(&facts.zone)?;
     let Some((first, last)) = facts.window else {
         return Err(Usage("the source has no jobs with times, so nobody can be charged".to_owned()).into());
     };
@@ -102,15 +102,10 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
     let has_telemetry = !(trace.gpu_samples.is_empty() && trace.node_samples.is_empty());
     let is_priced = rates.energy.is_some() || rates.carbon.is_some();
     let options = Options { from_ms: Some(period_ms.0), to_ms: Some(period_ms.1), ..Options::default() };
-    let ledger = match (is_priced && has_telemetry).then(|| meter::measure(&trace, &options)) {
-        Some(Ok(ledger)) => Some(ledger),
-        // A period without readings has a bill of all else.
-        Some(Err(error)) => {
-            notes.push(format!("Energy is not known: {error}."));
-            None
-        }
-        None => None,
-    };
+    // A period without readings has a bill of all else.
+    let measured = (is_priced && has_telemetry).then(|| meter::measure(&trace, &options));
+    let ledger = measured
+        .and_then(|measured| measured.map_err(|error| notes.push(format!("Energy is not known: {error}."))).ok());
     let names = |column: &Label| !column.is_all_unknown();
     let by = match request.by {
         Some(By::Account) => BilledBy::Account,
@@ -126,11 +121,10 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
     drop(clock);
     let title = describe::title(&trace, &request.input.sources);
     let answer = BillAnswer::new(&trace, title, period_ms, by, &rates, request.invoice, result);
-    if let Some(path) = &request.csv {
-        output::write(path, &answer.csv()?)?;
-    }
-    if let Some(path) = &request.focus {
-        output::write(path, &focus::csv(&answer, &rates)?)?;
-    }
+    let lines = request.csv.as_deref().map(|path| answer.csv().map(|text| (path, text))).transpose()?;
+    let focus =
+        request.focus.as_deref().map(|path| focus::csv(&answer, &rates).map(|text| (path, text))).transpose()?;
+    let files: Vec<(&Path, &[u8])> = lines.iter().chain(&focus).map(|(path, text)| (*path, text.as_slice())).collect();
+    output::write_all(&files)?;
     checked.write(quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -143,7 +143,8 @@ Example, which nodes of the bundled sample can sleep:
     Plan(plan::Plan),
     /// Charge accounts for what their jobs held and used, to the cent
     ///
-    /// Amounts are by the rates of a file. What no job held is spread by its rule, and all lines add up to the total, to an invoice if one is named.
+    /// Amounts are by the rates of a file. What no job held is spread by its rule, and all lines add up to
+    /// the total, to an invoice if one is named.
     Bill(Box<bill::BillOf>),
     /// Say when a waiting job will start, from the cluster as it is now
     ///
@@ -151,7 +152,8 @@ Example, which nodes of the bundled sample can sleep:
     When(Box<when::When>),
     /// Say what keeps a waiting job from starting now, and what would start it sooner
     ///
-    /// One thing after the other is taken away from the cluster as it is, and what is left is replayed: the cause is what alone starts the job.
+    /// One thing after the other is taken away from the cluster as it is, and what is left is replayed: the
+    /// cause is what alone starts the job.
     Why(Box<why::Why>),
     /// Serve predictions to schedulers over HTTP, and learn from the events that they send
     Serve(serve::Serve),

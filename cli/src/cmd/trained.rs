@@ -73,17 +73,23 @@ impl PredictedRuns {
     /// Forecast by the models or the file that are named; `None` where none are.
     fn named(&self, trace: &Trace) -> Result<Option<RunForecast>> {
         match &self.models {
-            Some(none) if none.as_os_str() == NONE => {
-                Ok(Some(RunForecast::Naive("--models none asks for it".to_owned())))
-            }
+            Some(none) if is_none(none) => Ok(Some(RunForecast::Naive("--models none asks for it".to_owned()))),
             Some(folder) => Ok(Some(RunForecast::Trained(runs(folder, trace)?))),
             None => Ok(simulate::predictions(self.predictions.as_deref())?.map(RunForecast::Given)),
         }
     }
 }
 
-/// Value of `--models` for the naive rule alone.
-const NONE: &str = "none";
+/// Whether `--models` asks for the naive rule alone.
+fn is_none(models: &Path) -> bool {
+    models.as_os_str() == "none"
+}
+
+/// Refusal of the folder that `--models` names.
+fn refusal(folder: &Path, why: &str) -> Usage {
+    let folder = folder.display();
+    Usage(format!("--models {folder}: {why}; `tracecast model train SOURCE --save {folder}` writes it anew"))
+}
 
 /// Trained models of a plan that fits what it needs to what it reads.
 #[derive(Debug, Args)]
@@ -106,17 +112,14 @@ impl Models {
 
     /// Whether rules that learn are to be left out.
     pub(crate) fn is_naive(&self) -> bool {
-        self.models.as_ref().is_some_and(|models| models.as_os_str() == NONE)
+        self.models.as_deref().is_some_and(is_none)
     }
 
     /// The file of this name in the folder that is named; `None` where no folder is.
     pub(crate) fn file(&self, name: &str) -> Result<Option<PathBuf>> {
         let Some(folder) = self.models.as_ref().filter(|_| !self.is_naive()) else { return Ok(None) };
         if !folder.is_dir() {
-            let folder = folder.display();
-            let what =
-                format!("--models {folder}: no such folder; `tracecast model train SOURCE --save {folder}` writes one");
-            return Err(Usage(what).into());
+            return Err(refusal(folder, "there is no such folder").into());
         }
         Ok(Some(folder.join(name)))
     }
@@ -180,12 +183,8 @@ pub(crate) fn past_runs(timeline: &Timeline, past: &[PastRun]) -> Vec<PredictedR
 /// Predicted runs of the jobs of `trace` by the models in `folder`.
 fn runs(folder: &Path, trace: &Trace) -> Result<Column> {
     let model = folder.join(DURATION);
-    let refuse = |why: &str| {
-        let folder = folder.display();
-        Usage(format!("--models {folder}: {why}; `tracecast model train SOURCE --save {folder}` writes it anew"))
-    };
     if !model.is_file() {
-        return Err(refuse(&format!("there is no {DURATION}, the model of run times")).into());
+        return Err(refusal(folder, &format!("there is no {DURATION}, the model of run times")).into());
     }
     let timeline = Timeline::new(trace, TimelineOptions::default())?;
     let mut runs = past(&folder.join(PAST_RUNS), &timeline)?;
@@ -194,7 +193,7 @@ fn runs(folder: &Path, trace: &Trace) -> Result<Column> {
         let why = format!(
             "no job of this trace was submitted in the later half of the model's record or after it, so {DURATION} predicts none"
         );
-        return Err(refuse(&why).into());
+        return Err(refusal(folder, &why).into());
     }
     Ok(column(&model.display().to_string(), runs))
 }

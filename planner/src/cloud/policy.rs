@@ -70,9 +70,9 @@ impl CloudPolicy {
     pub const CAUSAL_TOGETHER: [Self; 5] =
         [Self::SemiMarkov, Self::SkyNomad, Self::UniformProgress, Self::Greedy, Self::OnDemand];
 
-    /// Those of [`Self::CAUSAL`] that forecast nothing.
+    /// Policies to choose from in one zone where none may forecast.
     pub(super) const NAIVE: [Self; 4] = [Self::UniformProgress, Self::TimeSliced, Self::Greedy, Self::OnDemand];
-    /// Those of [`Self::CAUSAL_TOGETHER`] that forecast nothing.
+    /// Policies to choose from over several zones where none may forecast.
     pub(super) const NAIVE_TOGETHER: [Self; 3] = [Self::UniformProgress, Self::Greedy, Self::OnDemand];
 
     /// Name in words.

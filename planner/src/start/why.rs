@@ -25,21 +25,22 @@
 //! until its limit in an hour, a job of 8 starts now if the drained node is back, and not if others that wait
 //! are gone: it is drained.
 
+mod report;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Report, Section, format};
-use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
+use tracecast_analytics::report::format;
+use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, NodeState, Phase};
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::format_rfc3339;
 
 use super::live::{
-    Forward, History, JobOrShape, Starts, fits_together, forward, free_units, has_units, has_units_free,
+    Forward, History, JobOrShape, Starts, fits_together, forward, free_units, has_units_free, is_of, nodes_by_partition,
 };
 use super::when::{StartQuantiles, in_words};
-use crate::error::Result;
-use crate::plan::tell;
+use crate::error::{Error, Result};
 use crate::sim::Scan;
 
 /// Version of the JSON.
@@ -159,6 +160,27 @@ pub struct Harmed {
     pub first: Vec<String>,
 }
 
+impl Harmed {
+    /// Jobs but the one of this identifier whose medians, seconds from now, are later after a change than before.
+    fn new(id: &str, before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>) -> Self {
+        let mut harmed = Self::default();
+        for (other, wait) in before.iter().filter(|(other, _)| *other != id) {
+            let Some(later) = after.get(other).map(|then| then - wait).filter(|later| *later > SAME_S) else {
+                continue;
+            };
+            harmed.jobs += 1;
+            match later.is_finite() {
+                true => harmed.later_s += later,
+                false => harmed.never += 1,
+            }
+            if harmed.first.len() < MOST_NAMED {
+                harmed.first.push(other.clone());
+            }
+        }
+        harmed
+    }
+}
+
 /// A change that starts the job sooner.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Sooner {
@@ -239,21 +261,17 @@ pub struct WhyRequest<'a> {
     pub seed: u64,
 }
 
-/// A request about a job that waits.
-struct Asked<'a> {
+/// A job that waits, and the request about it.
+struct Waiting<'a> {
+    request: WhyRequest<'a>,
     state: &'a ClusterState,
-    history: Option<&'a History>,
     job: &'a LiveJob,
-    scan: Scan,
-    draws: usize,
-    seed: u64,
 }
 
-impl Asked<'_> {
+impl Waiting<'_> {
     /// Replays dumps forward with all draws.
     fn forward(&self, state: &ClusterState) -> Result<Forward> {
-        let target = JobOrShape::Job(self.job.id.clone());
-        forward(state, self.history, &target, self.scan, (self.draws, self.seed))
+        self.request.forward(state, &self.job.id)
     }
 
     /// Whether the job of some dumps starts now: neither runs nor arrivals have a part in that.
@@ -263,8 +281,8 @@ impl Asked<'_> {
 
     /// Whether the job starts now if what runs stands on as few nodes as it can.
     fn starts_if_packed(&self, state: &ClusterState) -> Result<bool> {
-        let target = JobOrShape::Job(self.job.id.clone());
-        let result = forward(state, None, &target, self.scan, (1, self.seed))?;
+        let request = WhyRequest { history: None, draws: 1, ..self.request };
+        let result = request.forward(state, &self.job.id)?;
         Ok(matches!(&result.live.starts, Starts::Drawn(waits) if waits.iter().all(|wait| *wait < 1.0)))
     }
 
@@ -277,26 +295,23 @@ impl Asked<'_> {
     fn tried(&self) -> Result<Vec<CauseTried>> {
         let (state, job) = (self.state, self.job);
         if let Some(blocked) = &job.blocked {
-            let mut without = edited(state, &job.id, |job| job.blocked = None);
-            match blocked {
-                Blocked::Nodes => without.nodes.iter_mut().for_each(|node| node.usable = true),
-                Blocked::Reservation(_) => without.reservations.clear(),
-                _ => {}
-            }
+            let free = edited(state, &job.id, |job| job.blocked = None);
+            let without = match blocked {
+                Blocked::Nodes => in_service(free),
+                Blocked::Reservation(_) => unreserved(free),
+                _ => free,
+            };
             return Ok(vec![CauseTried { kind: kind_of(blocked), starts_now: self.starts_now(&without)? }]);
         }
         let mut result = Vec::new();
         let mut try_one = |kind, starts_now| result.push(CauseTried { kind, starts_now });
-        let mut whole = state.clone();
-        whole.nodes.iter_mut().for_each(|node| node.usable = true);
-        try_one(CauseKind::Drained, whole != *state && self.starts_now(&whole)?);
-        let unreserved = ClusterState { reservations: Vec::new(), ..state.clone() };
-        try_one(CauseKind::Reservation, unreserved != *state && self.starts_now(&unreserved)?);
+        // What changes nothing lets nothing start.
+        let starts_by = |edited: ClusterState| Ok::<_, Error>(edited != *state && self.starts_now(&edited)?);
+        try_one(CauseKind::Drained, starts_by(in_service(state.clone()))?);
+        try_one(CauseKind::Reservation, starts_by(unreserved(state.clone()))?);
         let is_apart = !fits_together(state, job) && has_units_free(state, job);
         try_one(CauseKind::Fragmentation, is_apart && self.starts_if_packed(state)?);
-        let mut alone = state.clone();
-        alone.jobs.retain(|other| other.phase == Phase::Running || other.id == job.id);
-        try_one(CauseKind::Order, alone.jobs.len() < state.jobs.len() && self.starts_now(&alone)?);
+        try_one(CauseKind::Order, starts_by(alone(state.clone(), &job.id))?);
         try_one(CauseKind::Capacity, self.starts_now(&grown(state, job))?);
         Ok(result)
     }
@@ -304,12 +319,8 @@ impl Asked<'_> {
     /// What keeps the job.
     fn cause(&self, base: &Forward) -> Result<Cause> {
         let job = self.job;
-        let mut empty = ClusterState {
-            reservations: Vec::new(),
-            jobs: vec![LiveJob { blocked: None, ..job.clone() }],
-            ..self.state.clone()
-        };
-        empty.nodes.iter_mut().for_each(|node| node.usable = true);
+        let only = ClusterState { jobs: vec![LiveJob { blocked: None, ..job.clone() }], ..self.state.clone() };
+        let empty = in_service(unreserved(only));
         let may_be_too_large = matches!(&job.blocked, None | Some(Blocked::Limit(_) | Blocked::Nodes));
         if may_be_too_large && !self.starts_now(&empty)? {
             let text = "No nodes of its partition hold it, were they all empty and in service.".to_owned();
@@ -321,30 +332,33 @@ impl Asked<'_> {
         }
         let tried = self.tried()?;
         let others = |of: &&CauseTried| of.starts_now && of.kind != CauseKind::Capacity;
-        let found: Vec<CauseKind> = tried.iter().filter(others).map(|of| of.kind).collect();
-        let kind = match (&job.blocked, found.first()) {
+        let enough: Vec<CauseKind> = tried.iter().filter(others).map(|of| of.kind).collect();
+        let kind = match (&job.blocked, enough.first()) {
             (Some(blocked), _) => kind_of(blocked),
             (None, Some(kind)) => *kind,
             // All nodes in service would hold it, and those that take jobs do not.
-            (None, None) if base.live.starts == Starts::TooLarge => self.out_of_service(&base.live.partition),
+            (None, None) if base.live.starts == Starts::TooLarge => self.out_of_service(),
             (None, None) => CauseKind::Capacity,
         };
         let is_enough = tried.iter().any(|of| of.kind == kind && of.starts_now);
-        let is_alone = found.len() <= 1
+        let is_alone = enough.len() <= 1
             && match (&job.blocked, kind) {
-                // Where it starts though nothing is taken away, the replay knows nothing of what the scheduler names.
+                // Where it starts though nothing is taken away, the replay does not know what the scheduler
+                // names.
                 (Some(Blocked::Nodes | Blocked::Reservation(_)), _) => {
                     !self.starts_now(&edited(self.state, &job.id, |job| job.blocked = None))?
                 }
                 (Some(_), _) => !self.starts_now(self.state)?,
-                (None, CauseKind::Capacity) => !self.starts_now(&self.all_gone())?,
+                (None, CauseKind::Capacity) => {
+                    !self.starts_now(&alone(in_service(unreserved(self.state.clone())), &job.id))?
+                }
                 (None, _) => true,
             };
         let mut text = self.text(kind, base);
         if !is_enough {
             text += " Without that it would wait for its turn or room.";
         }
-        if let Some((_, rest @ [_, ..])) = found.split_first() {
+        if let Some((_, rest @ [_, ..])) = enough.split_first() {
             let rest: Vec<&str> = rest.iter().map(|kind| taken_away(*kind)).collect();
             text += &format!(" It would start as well {}.", rest.join(", or "));
         }
@@ -354,33 +368,23 @@ impl Asked<'_> {
         Ok(Cause { kind, text, proven: is_enough && is_alone, tried })
     }
 
-    /// The dumps without others that wait, reservations and nodes out of service.
-    fn all_gone(&self) -> ClusterState {
-        let mut state = ClusterState { reservations: Vec::new(), ..self.state.clone() };
-        state.nodes.iter_mut().for_each(|node| node.usable = true);
-        state.jobs.retain(|other| other.phase == Phase::Running || other.id == self.job.id);
-        state
-    }
-
     /// Names of the nodes of its partition that are out of service.
-    fn drained(&self, partition: &String) -> Vec<String> {
-        let out = self.state.nodes.iter().filter(|node| !node.usable && node.partitions.contains(partition));
+    fn drained(&self) -> Vec<String> {
+        let out = self.state.nodes.iter().filter(|node| !node.usable && is_of(self.job, node));
         out.map(|node| node.name.clone()).collect()
     }
 
     /// Names of the reservations that have begun and keep nodes of its partition.
-    fn reserved(&self, partition: &String) -> Vec<String> {
+    fn reserved(&self) -> Vec<String> {
         let now_ms = self.state.now_ms.unwrap_or_default();
-        let is_in = |name: &String| {
-            self.state.nodes.iter().any(|node| node.name == *name && node.partitions.contains(partition))
-        };
-        let begun = self.state.reservations.iter().filter(|of| (of.span_ms.0..of.span_ms.1).contains(&now_ms));
+        let is_in = |name: &String| self.state.nodes.iter().any(|node| node.name == *name && is_of(self.job, node));
+        let begun = self.state.reservations.iter().filter(|of| of.has_begun(now_ms));
         begun.filter(|of| of.nodes.iter().any(is_in)).map(|of| of.name.clone()).collect()
     }
 
     /// What keeps nodes from a job that all of them would hold.
-    fn out_of_service(&self, partition: &String) -> CauseKind {
-        if self.drained(partition).is_empty() { CauseKind::Reservation } else { CauseKind::Drained }
+    fn out_of_service(&self) -> CauseKind {
+        if self.drained().is_empty() { CauseKind::Reservation } else { CauseKind::Drained }
     }
 
     /// The cause in a sentence.
@@ -388,117 +392,88 @@ impl Asked<'_> {
         let job = self.job;
         let gpus = |count: f64| format::counted(count.round() as u64, "GPU", "GPUs");
         let free: f64 = free_units(self.state, job).iter().sum();
-        let asked = gpus(f64::from(base.live.gpus));
+        let wanted = gpus(f64::from(base.live.gpus));
         match (kind, &job.blocked) {
-            (_, Some(blocked)) => {
-                let words = in_words(blocked);
-                let mut letters = words.chars();
-                let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
-                format!("{first}{}.", letters.as_str())
-            }
+            (_, Some(blocked)) => format!("{}.", format::capitalised(&in_words(blocked))),
             (CauseKind::Drained, None) => {
-                let names = self.drained(&base.live.partition);
-                format!("Nodes of its partition are out of service: {}.", format::names(&names, 8))
+                format!("Nodes of its partition are out of service: {}.", format::names(&self.drained(), 8))
             }
             (CauseKind::Reservation, None) => {
-                let names = self.reserved(&base.live.partition);
-                format!("Nodes of its partition are kept by reservations: {}.", format::names(&names, 8))
+                format!("Nodes of its partition are kept by reservations: {}.", format::names(&self.reserved(), 8))
             }
             (CauseKind::Fragmentation, None) => {
-                format!("It asks for {asked}, and {} are free, but not together on nodes as it needs them.", gpus(free))
+                format!(
+                    "It asks for {wanted}, and {} are free, but not together on nodes as it needs them.",
+                    gpus(free)
+                )
             }
             (CauseKind::Order, None) => {
                 let waiting = base.waits.keys().filter(|id| **id != job.id).count();
                 let others = format::counted(waiting as u64, "other that waits", "others that wait");
                 format!("There is room for it, and others come first: without the {others} it starts now.")
             }
-            _ => format!("It asks for {asked}, and {} are free in its partition.", gpus(free)),
+            _ => format!("It asks for {wanted}, and {} are free in its partition.", gpus(free)),
         }
     }
 
-    /// Changes of the job that are tried, in words.
+    /// Changes that are tried, in words, and the dumps with each.
     fn changes(&self, partition: &str) -> Vec<(String, ClusterState)> {
-        let job = self.job;
+        let (state, job) = (self.state, self.job);
+        let change = |text: String, by: &dyn Fn(&mut LiveJob)| (text, edited(state, &job.id, by));
         let mut result = Vec::new();
-        let mut change = |text: String, by: &dyn Fn(&mut LiveJob)| result.push((text, edited(self.state, &job.id, by)));
         let nodes = job.nodes.filter(|nodes| *nodes > 1);
         if let Some(gpus) = job.gpus.filter(|gpus| *gpus >= 1.0) {
-            for part in [2.0, 4.0].into_iter().filter(|part| (gpus / part).fract() == 0.0) {
-                let text =
-                    format!("{} in place of {}", format::counted((gpus / part) as u64, "GPU", "GPUs"), gpus as u64);
-                change(text, &|job: &mut LiveJob| {
-                    job.gpus = Some(gpus / part);
-                    job.nodes =
-                        nodes.filter(|nodes| nodes.is_multiple_of(part as u32)).map(|nodes| nodes / part as u32);
-                });
+            for part in [2u32, 4].into_iter().filter(|part| (gpus / f64::from(*part)).fract() == 0.0) {
+                let fewer = gpus / f64::from(part);
+                let text = format!("{} in place of {}", format::counted(fewer as u64, "GPU", "GPUs"), gpus as u64);
+                let nodes = nodes.filter(|nodes| nodes.is_multiple_of(part)).map(|nodes| nodes / part);
+                result.push(change(text, &|job| (job.gpus, job.nodes) = (Some(fewer), nodes)));
             }
             if let Some(nodes) = nodes.filter(|nodes| *nodes > 2 && (gpus / f64::from(*nodes)).fract() == 0.0) {
                 let fewer = gpus - gpus / f64::from(nodes);
                 let text = format!("one node fewer, with {}", format::counted(fewer as u64, "GPU", "GPUs"));
-                change(text, &|job: &mut LiveJob| {
-                    job.gpus = Some(fewer);
-                    job.nodes = Some(nodes - 1);
-                });
+                result.push(change(text, &|job| (job.gpus, job.nodes) = (Some(fewer), Some(nodes - 1))));
             }
         }
-        if let Some(limit) = job.limit_s {
-            for part in [2.0, 4.0] {
-                let text =
-                    format!("a limit of {} in place of {}", format::duration(limit / part), format::duration(limit));
-                change(text, &|job: &mut LiveJob| job.limit_s = Some(limit / part));
-            }
+        for (limit, shorter) in job.limit_s.iter().flat_map(|limit| [2.0, 4.0].map(|part| (limit, limit / part))) {
+            let text = format!("a limit of {} in place of {}", format::duration(shorter), format::duration(*limit));
+            result.push(change(text, &|job| job.limit_s = Some(shorter)));
         }
-        let drained = self.drained(&partition.to_owned());
+        let drained = self.drained();
         if !drained.is_empty() {
-            let mut whole = self.state.clone();
-            whole.nodes.iter_mut().for_each(|node| node.usable = true);
-            result.push((format!("nodes back in service: {}", format::names(&drained, 4)), whole));
+            let text = format!("nodes back in service: {}", format::names(&drained, 4));
+            result.push((text, in_service(state.clone())));
         }
-        let mut change = |text: String, by: &dyn Fn(&mut LiveJob)| result.push((text, edited(self.state, &job.id, by)));
-        let mut partitions: BTreeMap<&String, usize> = BTreeMap::new();
-        for node in self.state.nodes.iter().filter(|node| node.usable && has_units(self.state, job, node)) {
-            node.partitions.iter().for_each(|name| *partitions.entry(name).or_default() += 1);
-        }
-        let mut partitions: Vec<(&String, usize)> =
-            partitions.into_iter().filter(|(name, _)| *name != partition).collect();
+        let mut partitions: Vec<(&str, usize)> =
+            nodes_by_partition(state, job).into_iter().filter(|(name, _)| *name != partition).collect();
         partitions.sort_by_key(|(_, nodes)| std::cmp::Reverse(*nodes));
-        for (name, _) in partitions.into_iter().take(MOST_PARTITIONS) {
-            change(format!("partition {name}"), &|job: &mut LiveJob| job.partition = Some(name.clone()));
-        }
+        result.extend(
+            partitions
+                .into_iter()
+                .take(MOST_PARTITIONS)
+                .map(|(name, _)| change(format!("partition {name}"), &|job| job.partition = Some(name.to_owned()))),
+        );
         result
     }
 
-    /// What would start the job sooner.
-    fn sooner(&self, base: &Forward) -> Result<Vec<Sooner>> {
-        let job = self.job;
-        let medians = |of: &Forward| -> BTreeMap<String, f64> {
-            of.waits.iter().map(|(id, waits)| (id.clone(), median(waits))).collect()
-        };
-        let before = medians(base);
-        let now = before.get(&job.id).copied().unwrap_or(f64::INFINITY);
+    /// What would start the job sooner than the medians that are.
+    fn sooner(&self, partition: &str, medians_now: &BTreeMap<String, f64>) -> Result<Vec<Sooner>> {
+        let id = &self.job.id;
+        let start_now = medians_now.get(id).copied().unwrap_or(f64::INFINITY);
         let mut result: Vec<(f64, Sooner)> = Vec::new();
-        for (change, state) in self.changes(&base.live.partition) {
+        for (change, state) in self.changes(partition) {
             let after = self.forward(&state)?;
+            let medians_then = medians(&after);
+            let Some(start) = medians_then.get(id).copied().filter(|start| *start < start_now - SAME_S) else {
+                continue;
+            };
             // Who waits in another partition is harmed beside how it would be with the job behind all.
-            let last = || self.forward(&edited(&state, &job.id, |job| job.priority = Some(f64::MIN)));
-            let moved = (self.job_in(&state).partition != job.partition).then(last).transpose()?;
-            let before = moved.as_ref().map_or_else(|| before.clone(), medians);
-            let medians = medians(&after);
-            let Some(start) = medians.get(&job.id).copied().filter(|start| *start < now - SAME_S) else { continue };
-            let later = before.iter().filter(|(id, _)| **id != job.id).filter_map(|(id, wait)| {
-                let later = medians.get(id)? - wait;
-                (later > SAME_S).then_some((id, later))
-            });
-            let mut harmed = Harmed::default();
-            for (id, later) in later {
-                harmed.jobs += 1;
-                match later.is_finite() {
-                    true => harmed.later_s += later,
-                    false => harmed.never += 1,
-                }
-                harmed.first.extend((harmed.first.len() < MOST_NAMED).then(|| id.clone()));
-            }
-            let sooner_s = Some(now - start).filter(|sooner| sooner.is_finite());
+            let behind = match self.job_in(&state).partition == self.job.partition {
+                true => None,
+                false => Some(medians(&self.forward(&edited(&state, id, |job| job.priority = Some(f64::MIN)))?)),
+            };
+            let harmed = Harmed::new(id, behind.as_ref().unwrap_or(medians_now), &medians_then);
+            let sooner_s = Some(start_now - start).filter(|sooner| sooner.is_finite());
             result.push((start, Sooner { change, start: StartQuantiles::from_live(&after.live), sooner_s, harmed }));
         }
         result.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -506,7 +481,7 @@ impl Asked<'_> {
     }
 
     /// Who stands before the job, and how many these are.
-    fn ahead(&self, base: &Forward) -> (Vec<AheadOfIt>, usize) {
+    fn ahead(&self, base: &Forward, medians: &BTreeMap<String, f64>) -> (Vec<AheadOfIt>, usize) {
         let at = |ms: f64| format_rfc3339((ms / 1e3).round() as i64 * 1000);
         let now = base.live.now_ms as f64;
         let row = |of: &LiveJob, until: Option<f64>| AheadOfIt {
@@ -521,7 +496,6 @@ impl Asked<'_> {
         let mut running: Vec<(&LiveJob, Option<f64>)> =
             self.state.jobs.iter().filter(|of| base.running.contains(&of.id)).map(|of| (of, end(of))).collect();
         running.sort_by(|one, other| one.1.unwrap_or(f64::INFINITY).total_cmp(&other.1.unwrap_or(f64::INFINITY)));
-        let medians: BTreeMap<&String, f64> = base.waits.iter().map(|(id, waits)| (id, median(waits))).collect();
         let start_of_it = medians.get(&self.job.id).copied().unwrap_or(f64::INFINITY);
         let start = |of: &LiveJob| medians.get(&of.id).copied().filter(|start| *start < start_of_it);
         let mut waiting: Vec<(&LiveJob, f64)> = self
@@ -542,13 +516,17 @@ impl Asked<'_> {
 }
 
 impl WhyRequest<'_> {
+    /// Replays dumps forward, for the job of this identifier.
+    fn forward(&self, state: &ClusterState, id: &str) -> Result<Forward> {
+        forward(state, self.history, &JobOrShape::Job(id.to_owned()), self.scan, (self.draws, self.seed))
+    }
+
     /// Answers.
     ///
     /// # Errors
     /// If the dumps have no such job or nodes, or the engine does not take the jobs.
     pub fn answer(&self) -> Result<WhyAnswer> {
-        let target = JobOrShape::Job(self.job.to_owned());
-        let base = forward(self.state, self.history, &target, self.scan, (self.draws, self.seed))?;
+        let base = self.forward(self.state, self.job)?;
         let live = &base.live;
         let id = live.job.clone().unwrap_or_default();
         let mut result = WhyAnswer {
@@ -571,12 +549,12 @@ impl WhyRequest<'_> {
             return Ok(result);
         }
         let Some(job) = self.state.jobs.iter().find(|job| job.id == id) else { return Ok(result) };
-        let Self { state, history, scan, draws, seed, .. } = *self;
-        let request = Asked { state, history, job, scan, draws, seed };
-        result.cause = Some(request.cause(&base)?);
-        (result.ahead, result.ahead_jobs) = request.ahead(&base);
+        let waiting = Waiting { request: *self, state: self.state, job };
+        let medians = medians(&base);
+        result.cause = Some(waiting.cause(&base)?);
+        (result.ahead, result.ahead_jobs) = waiting.ahead(&base, &medians);
         if job.blocked.is_none() {
-            result.sooner = request.sooner(&base)?;
+            result.sooner = waiting.sooner(&base.live.partition, &medians)?;
         }
         Ok(result)
     }
@@ -593,9 +571,27 @@ fn taken_away(kind: CauseKind) -> &'static str {
     }
 }
 
-/// The middle of waits, seconds; infinite of none.
-fn median(waits: &[f64]) -> f64 {
-    quantile(waits, 0.5).unwrap_or(f64::INFINITY)
+/// Median wait of each job, seconds; infinite of one that starts in less than half of the draws.
+fn medians(of: &Forward) -> BTreeMap<String, f64> {
+    let median = |waits: &Vec<f64>| quantile(waits, 0.5).unwrap_or(f64::INFINITY);
+    of.waits.iter().map(|(id, waits)| (id.clone(), median(waits))).collect()
+}
+
+/// Dumps with all nodes in service.
+fn in_service(mut state: ClusterState) -> ClusterState {
+    state.nodes.iter_mut().for_each(|node| node.usable = true);
+    state
+}
+
+/// Dumps without reservations.
+fn unreserved(state: ClusterState) -> ClusterState {
+    ClusterState { reservations: Vec::new(), ..state }
+}
+
+/// Dumps in which no other job waits.
+fn alone(mut state: ClusterState, id: &str) -> ClusterState {
+    state.jobs.retain(|other| other.phase == Phase::Running || other.id == id);
+    state
 }
 
 /// Dumps with one job changed.
@@ -608,9 +604,7 @@ fn edited(state: &ClusterState, id: &str, by: impl Fn(&mut LiveJob)) -> ClusterS
 /// Dumps with as many more nodes of the job's partition as all take that wait, each on nodes of its own.
 fn grown(state: &ClusterState, job: &LiveJob) -> ClusterState {
     let mut state = state.clone();
-    let is_in = |names: &[String]| job.partition.as_ref().is_none_or(|name| names.contains(name));
-    let largest =
-        state.nodes.iter().filter(|node| is_in(&node.partitions)).max_by_key(|node| (node.gpus, node.cpus)).cloned();
+    let largest = state.nodes.iter().filter(|node| is_of(job, node)).max_by_key(|node| (node.gpus, node.cpus)).cloned();
     let Some(largest) = largest else { return state };
     let of = |job: &LiveJob| {
         let part = |asked: Option<f64>, each: u32| (asked.unwrap_or(0.0) / f64::from(each.max(1))).ceil() as u32;
@@ -619,86 +613,9 @@ fn grown(state: &ClusterState, job: &LiveJob) -> ClusterState {
     };
     let waiting = state.jobs.iter().filter(|job| job.phase == Phase::Pending);
     let count = waiting.map(of).fold(0u32, u32::saturating_add).min(100_000);
-    let more = (0..count).map(|at| tracecast_analytics::state::NodeState {
-        name: format!("+{at}"),
-        usable: true,
-        ..largest.clone()
-    });
+    let more = (0..count).map(|at| NodeState { name: format!("+{at}"), usable: true, ..largest.clone() });
     state.nodes.extend(more);
     state
-}
-
-impl WhyAnswer {
-    /// The report.
-    pub fn report(&self) -> Report {
-        let gpus = format::counted(u64::from(self.gpus), "GPU", "GPUs");
-        let mut report = Report::new(
-            format!("Why does job {} wait?", self.job),
-            format!("{gpus} in partition {}, as of {}", self.partition, self.now),
-        );
-        report.notes.clone_from(&self.notes);
-        if let Some(since) = &self.running_since {
-            report.summary.push(format!("**It runs since {since}.**"));
-        }
-        let Some(cause) = &self.cause else { return report };
-        let has_proof = cause.proven && cause.kind != CauseKind::TooLarge;
-        let proof =
-            if has_proof { " Replayed without that it starts now, and without anything else it does not." } else { "" };
-        report.summary.push(format!("**{}: {}**{proof}", format::capitalised(cause.kind.in_words()), cause.text));
-        if let Some(start) = &self.start.p50 {
-            let late = self.start.p90.as_deref().unwrap_or("never, in some draws");
-            report.summary.push(format!("It starts most likely by {start}, with a chance of 90 % by {late}."));
-        }
-        let is_blocked = !matches!(cause.kind, CauseKind::Nothing | CauseKind::TooLarge) && self.start.p10.is_none();
-        if is_blocked {
-            report.summary.push("As things are it does not start.".to_owned());
-        }
-        if let Some(best) = self.sooner.first() {
-            report.summary.push(format!(
-                "Soonest: {}, and it starts most likely by {}; {} later then.",
-                best.change,
-                best.start.p50.as_deref().unwrap_or("then"),
-                format::counted(best.harmed.jobs as u64, "other starts", "others start")
-            ));
-        }
-        let mut ahead = tell::table(
-            format!("{} before it", format::counted(self.ahead_jobs as u64, "job", "jobs")),
-            "Job | User | #GPUs | #Tasks | Now | Until",
-        );
-        for of in &self.ahead {
-            let (phase, until) = if of.runs { ("runs", "its limit, ") } else { ("waits", "its start, ") };
-            ahead.rows.push(vec![
-                of.job.as_str().into(),
-                of.user.as_deref().unwrap_or("").into(),
-                Cell::opt(of.gpus, |gpus| Cell::float(gpus, 0)),
-                Cell::Int(of.tasks.into()),
-                phase.into(),
-                of.until.as_ref().map_or_else(String::new, |at| format!("{until}{at}")).into(),
-            ]);
-        }
-        if !ahead.rows.is_empty() {
-            report.sections.push(Section::new("ahead", "Who stands before it").with_table(ahead));
-        }
-        let mut sooner = tell::table(
-            "Changes, replayed one by one".to_owned(),
-            "Change | Start, median | 90 % | #Sooner | #Others later | #By, in all | First of them",
-        );
-        for of in &self.sooner {
-            sooner.rows.push(vec![
-                of.change.as_str().into(),
-                of.start.p50.clone().unwrap_or_default().into(),
-                of.start.p90.clone().unwrap_or_default().into(),
-                Cell::opt(of.sooner_s, Cell::Duration),
-                Cell::Int(of.harmed.jobs as i64),
-                Cell::Duration(of.harmed.later_s),
-                of.harmed.first.join(", ").into(),
-            ]);
-        }
-        if !sooner.rows.is_empty() {
-            report.sections.push(Section::new("sooner", "What would start it sooner").with_table(sooner));
-        }
-        report
-    }
 }
 
 #[cfg(test)]

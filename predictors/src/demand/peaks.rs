@@ -53,7 +53,7 @@ pub struct PeakModelScore {
     pub name: String,
     /// Mean over horizons of the loss divided by that of `recent_rises`; below 1 is better.
     pub of_recent_rises: f64,
-    /// The same on the slots that the model is chosen on.
+    /// Mean over horizons of the loss divided by that of `recent_rises`, on the slots that the model is chosen on.
     pub choice_loss: f64,
     /// Losses on the slots reported.
     pub by_horizon: Vec<PeakAtHorizon>,
@@ -229,10 +229,10 @@ mod tests {
     /// Who knows what comes loses nothing at any horizon, and is chosen; what comes later changes no choice.
     #[test]
     fn a_perfect_forecast_is_chosen_by_earlier_slots_alone() {
-        let found = tested(&|_, peak| peak);
-        let model = |name: &str| found.models.iter().find(|model| model.name == name).unwrap();
+        let result = tested(&|_, peak| peak);
+        let model = |name: &str| result.models.iter().find(|model| model.name == name).unwrap();
         assert_eq!(
-            (found.chosen.as_str(), model("known").of_recent_rises, model("known").choice_loss),
+            (result.chosen.as_str(), model("known").of_recent_rises, model("known").choice_loss),
             ("known", 0.0, 0.0)
         );
         assert!(model("nothing").of_recent_rises > 1.0 && model("reach").choice_loss > 0.0);
@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(horizons, [(1, 40), (2, 39), (4, 37)]);
         let later = tested(&|at, peak| if at >= 160 { 11.0 - peak } else { peak });
         let choices = |of: &PeakBacktest| of.models.iter().map(|model| model.choice_loss).collect::<Vec<f64>>();
-        assert_eq!((choices(&found), &found.chosen), (choices(&later), &later.chosen));
+        assert_eq!((choices(&result), &result.chosen), (choices(&later), &later.chosen));
     }
 }

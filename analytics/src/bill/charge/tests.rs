@@ -49,20 +49,20 @@ fn amounts(bill: &Bill) -> Vec<(&str, BillItem, f64, f64)> {
 fn allocation_and_what_nobody_held() {
     use BillItem::{GpuHours, Unallocated};
     let text = "currency = \"USD\"\n[[gpu_hour]]\nprice = 2.0\n[unallocated]\nprice = 0.5\n";
-    let found = billed(text, None, None).unwrap();
+    let result = billed(text, None, None).unwrap();
     let by_hours = [
         ("a", GpuHours, 8.0, 16.0),
         ("a", Unallocated, 17.6, 8.8),
         ("b", GpuHours, 2.0, 4.0),
         ("b", Unallocated, 4.4, 2.2),
     ];
-    for (line, wanted) in amounts(&found).iter().zip(by_hours) {
+    for (line, wanted) in amounts(&result).iter().zip(by_hours) {
         assert!(
             (line.0, line.1, line.3) == (wanted.0, wanted.1, wanted.3) && (line.2 - wanted.2).abs() < 1e-9,
             "{line:?}"
         );
     }
-    assert_eq!((found.total, found.unallocated_gpu_hours), (31.0, Some(22.0)));
+    assert_eq!((result.total, result.unallocated_gpu_hours), (31.0, Some(22.0)));
     let equal = billed(&text.replace("[[", "spread = \"equal\"\n[["), None, None).unwrap();
     assert_eq!(amounts(&equal)[1], ("a", Unallocated, 11.0, 5.5));
     let nobody = billed(&text.replace("[[", "spread = \"none\"\n[["), None, None).unwrap();
@@ -73,14 +73,14 @@ fn allocation_and_what_nobody_held() {
 #[test]
 fn by_use_what_is_held_idle_has_its_price() {
     let text = "currency = \"USD\"\ncharge = \"use\"\nheld_idle = 0.25\n[[gpu_hour]]\nprice = 2.0\n";
-    let found = billed(text, None, None).unwrap();
+    let result = billed(text, None, None).unwrap();
     let wanted = [
         ("a", BillItem::GpuHoursUsed, 4.0, 8.0),
         ("a", BillItem::GpuHoursHeldIdle, 4.0, 2.0),
         ("b", BillItem::GpuHours, 2.0, 4.0),
     ];
-    assert_eq!(amounts(&found), wanted);
-    assert_eq!((found.accounts[0].idle_share, found.accounts[1].idle_share), (Some(0.5), None));
+    assert_eq!(amounts(&result), wanted);
+    assert_eq!((result.accounts[0].idle_share, result.accounts[1].idle_share), (Some(0.5), None));
 }
 
 /// From 1:00 to 2:00 an hour costs 3, else 1: a holds 4 GPUs in each, b two in the dear one.
@@ -88,13 +88,13 @@ fn by_use_what_is_held_idle_has_its_price() {
 fn rates_by_the_hour_cut_jobs() {
     let text =
         "currency = \"USD\"\n[[gpu_hour]]\nname = \"day\"\nhours = [1, 2]\nprice = 3.0\n[[gpu_hour]]\nprice = 1.0\n";
-    let found = billed(text, None, None).unwrap();
+    let result = billed(text, None, None).unwrap();
     let wanted = [
         ("a", BillItem::GpuHours, 4.0, 4.0),
         ("a", BillItem::GpuHours, 4.0, 12.0),
         ("b", BillItem::GpuHours, 2.0, 6.0),
     ];
-    assert_eq!(amounts(&found), wanted);
+    assert_eq!(amounts(&result), wanted);
     let error = billed(&text[..text.rfind("[[").unwrap()], None, None).unwrap_err().to_string();
     assert!(error.contains("A100") && error.contains("0:00"), "{error}");
 }
@@ -117,16 +117,16 @@ fn energy_adds_up_to_the_meter() {
         EnergyLedger { jobs: vec![job("1", 3.0), job("2", 1.0)], total_j: 5.0 * KWH_J, ..EnergyLedger::default() };
     let text =
         "currency = \"USD\"\nspread = \"equal\"\n[energy]\nper_kwh = 0.2\n[carbon]\nper_kg = 1.0\ng_per_kwh = 500\n";
-    let found = billed(text, None, Some(&ledger)).unwrap();
+    let result = billed(text, None, Some(&ledger)).unwrap();
     let kwh =
-        |item: BillItem| found.lines.iter().filter(|line| line.item == item).map(|line| line.quantity).sum::<f64>();
+        |item: BillItem| result.lines.iter().filter(|line| line.item == item).map(|line| line.quantity).sum::<f64>();
     assert_eq!((kwh(BillItem::Energy), kwh(BillItem::SharedEnergy)), (4.0, 1.0));
-    assert_eq!((kwh(BillItem::Carbon) + kwh(BillItem::SharedCarbon), found.total), (2.5, 3.5));
+    assert_eq!((kwh(BillItem::Carbon) + kwh(BillItem::SharedCarbon), result.total), (2.5, 3.5));
     // Meters of nodes that come to less than their GPUs take it back.
     let less = EnergyLedger { total_j: 3.5 * KWH_J, ..ledger.clone() };
-    let found = billed(text, None, Some(&less)).unwrap();
-    let kwh: f64 = found.lines.iter().filter(|line| line.unit == "kWh").map(|line| line.quantity).sum();
-    assert_eq!((kwh, found.total), (3.5, 2.45));
+    let result = billed(text, None, Some(&less)).unwrap();
+    let kwh: f64 = result.lines.iter().filter(|line| line.unit == "kWh").map(|line| line.quantity).sum();
+    assert_eq!((kwh, result.total), (3.5, 2.45));
     let unmetered = billed(text, None, None).unwrap();
     assert!(unmetered.lines.is_empty() && unmetered.notes.iter().any(|note| note.contains("No telemetry")));
 }
@@ -134,10 +134,10 @@ fn energy_adds_up_to_the_meter() {
 #[test]
 fn an_invoice_is_met_in_proportion() {
     let text = "currency = \"USD\"\n[[gpu_hour]]\nprice = 1.0\n";
-    let found = billed(text, Some(7.01), None).unwrap();
-    assert_eq!(found.total, 7.01);
+    let result = billed(text, Some(7.01), None).unwrap();
+    assert_eq!(result.total, 7.01);
     let adjusted: Vec<f64> =
-        found.lines.iter().filter(|line| line.item == BillItem::Adjustment).map(|line| line.amount).collect();
+        result.lines.iter().filter(|line| line.item == BillItem::Adjustment).map(|line| line.amount).collect();
     assert_eq!(adjusted, [-2.39, -0.6]);
     assert!(billed("currency = \"USD\"\n[core_hour]\nprice = 1.0\n", Some(7.0), None).is_err());
 }
@@ -162,20 +162,20 @@ proptest! {
         let charge = if by_use { "use" } else { "allocation" };
         let text = format!("currency = \"USD\"\ncharge = \"{charge}\"\nspread = \"{spread}\"\nheld_idle = {idle:.6}\ndecimals = {decimals}\n[[gpu_hour]]\nprice = {held:.6}\n[unallocated]\nprice = {unallocated:.6}\n");
         let invoice = invoice.map(|invoice| f64::from(invoice) / 10f64.powi(decimals as i32));
-        let found = billed(&text, invoice, None).unwrap();
+        let result = billed(&text, invoice, None).unwrap();
         let cent = 10f64.powi(decimals as i32);
         let cents = |amount: f64| (amount * cent).round() as i64;
-        let total: i64 = found.lines.iter().map(|line| cents(line.amount)).sum();
-        prop_assert_eq!(total, cents(found.total));
-        prop_assert_eq!(total, found.accounts.iter().map(|of| cents(of.amount)).sum::<i64>());
+        let total: i64 = result.lines.iter().map(|line| cents(line.amount)).sum();
+        prop_assert_eq!(total, cents(result.total));
+        prop_assert_eq!(total, result.accounts.iter().map(|of| cents(of.amount)).sum::<i64>());
         if let Some(invoice) = invoice {
             prop_assert_eq!(total, cents(invoice));
         }
         // No line is a cent or more from what it is worth, and hours are all there.
-        for line in &found.lines {
+        for line in &result.lines {
             prop_assert!((line.amount - line.quantity * line.rate).abs() < 1.0 / cent + 1e-9, "{:?}", line);
         }
-        let hours: f64 = found.lines.iter().filter(|line| line.unit == "GPU-hours").map(|line| line.quantity).sum();
+        let hours: f64 = result.lines.iter().filter(|line| line.unit == "GPU-hours").map(|line| line.quantity).sum();
         prop_assert!((hours - 32.0).abs() < 1e-9 || unallocated == 0.0);
     }
 }
@@ -188,7 +188,7 @@ fn of_a_time_without_jobs_nobody_is_charged() {
     let facts = JobFacts::new(&trace);
     let period_ms = (3 * HOUR, 4 * HOUR);
     let request = BillRequest { rates: &rates, by: BilledBy::User, period_ms, invoice: None, energy: None };
-    let found = bill(&facts, &request).unwrap();
-    assert_eq!(amounts(&found), [(NOBODY, BillItem::Unallocated, 8.0, 4.0)]);
-    assert_eq!((found.accounts.len(), found.accounts[0].amount, found.total), (1, 4.0, 4.0));
+    let result = bill(&facts, &request).unwrap();
+    assert_eq!(amounts(&result), [(NOBODY, BillItem::Unallocated, 8.0, 4.0)]);
+    assert_eq!((result.accounts.len(), result.accounts[0].amount, result.total), (1, 4.0, 4.0));
 }

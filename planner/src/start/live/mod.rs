@@ -25,7 +25,7 @@ use tracecast_analytics::state::{Blocked, ClusterState, LiveJob, Phase};
 
 pub use history::History;
 use nodes::{Unit, cluster, usable};
-pub(super) use nodes::{fits_together, free_units, has_units, has_units_free};
+pub(super) use nodes::{fits_together, free_units, has_units_free, is_of, nodes_by_partition};
 use queue::{Entry, Queue, entries, left_out, shape};
 
 use super::runs::{Like, RunsAhead};
@@ -138,7 +138,10 @@ pub fn starts(
     Ok(forward(state, history, target, scan, draws)?.live)
 }
 
-/// As [`starts`], with what becomes of the others.
+/// Replays forward, and says when a job and the others in its pool start.
+///
+/// # Errors
+/// Errors of [`starts`].
 pub(super) fn forward(
     state: &ClusterState,
     history: Option<&History>,

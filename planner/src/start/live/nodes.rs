@@ -43,7 +43,7 @@ impl Unit {
 
 /// Names of the nodes that take jobs now and are in no reservation that has begun.
 pub(super) fn usable(state: &ClusterState, now_ms: i64) -> BTreeSet<String> {
-    let begun = state.reservations.iter().filter(|of| (of.span_ms.0..of.span_ms.1).contains(&now_ms));
+    let begun = state.reservations.iter().filter(|of| of.has_begun(now_ms));
     let reserved: BTreeSet<&String> = begun.flat_map(|of| &of.nodes).collect();
     let usable = state.nodes.iter().filter(|node| node.usable && !reserved.contains(&node.name));
     usable.map(|node| node.name.clone()).collect()
@@ -65,13 +65,18 @@ pub(in crate::start) fn free_units(state: &ClusterState, job: &LiveJob) -> Vec<f
 }
 
 /// Whether a node is of a job's partition.
-fn is_of(job: &LiveJob, node: &NodeState) -> bool {
+pub(in crate::start) fn is_of(job: &LiveJob, node: &NodeState) -> bool {
     job.partition.as_ref().is_none_or(|name| node.partitions.contains(name))
 }
 
-/// Whether a node has what a job waits for: GPUs, or processor cores.
-pub(in crate::start) fn has_units(state: &ClusterState, job: &LiveJob, node: &NodeState) -> bool {
-    Unit::new(state, Some(job)).of_node(node) > 0
+/// Nodes of each partition that are in service and have what a job waits for: GPUs, or processor cores.
+pub(in crate::start) fn nodes_by_partition<'s>(state: &'s ClusterState, job: &LiveJob) -> BTreeMap<&'s str, usize> {
+    let unit = Unit::new(state, Some(job));
+    let mut result = BTreeMap::new();
+    for node in state.nodes.iter().filter(|node| node.usable && unit.of_node(node) > 0) {
+        node.partitions.iter().for_each(|name| *result.entry(name.as_str()).or_default() += 1);
+    }
+    result
 }
 
 /// Whether as many units are free as a job asks for, wherever they are.
