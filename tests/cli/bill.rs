@@ -40,6 +40,7 @@ fn a_log_is_charged_to_the_cent() {
     );
     let written = rows(&lines);
     assert_eq!((written[1]["account"].as_str(), written[1]["amount"].as_str()), ("vb", "1.33"));
+    assert_eq!(written[1]["item"], "gpu_hours");
     // FOCUS: usage has a quantity, costs are the same without discounts, the account is a sub-account.
     let focus = rows(&focus);
     assert_eq!((focus[0]["BilledCost"].as_str(), focus[0]["ChargeCategory"].as_str()), ("36.00", "Usage"));

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::charge::{AccountUse, Bill, BillLine, BilledBy};
+use super::charge::{Bill, BillLine, BilledBy};
 use super::rates::{ChargedBy, Rates, SpreadRule};
 use crate::error::{Error, Result};
 use crate::report::markup::csv_text;
@@ -39,18 +39,9 @@ pub struct BillAnswer {
     pub currency: String,
     /// Decimals of amounts.
     pub decimals: u32,
-    /// Lines, by account, item and rate.
-    pub lines: Vec<BillLine>,
-    /// What each account held, used and is charged.
-    pub accounts: Vec<AccountUse>,
-    /// Sum of the lines.
-    pub total: f64,
-    /// The invoice that they come to; null without one.
-    pub invoice: Option<f64>,
-    /// GPU-hours that no job held; null where it is not known how many GPUs there were.
-    pub unallocated_gpu_hours: Option<f64>,
-    /// Notes for readers.
-    pub notes: Vec<String>,
+    /// The bill.
+    #[serde(flatten)]
+    pub bill: Bill,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
 }
@@ -58,6 +49,11 @@ pub struct BillAnswer {
 /// The JSON Schema of [`BillAnswer`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(BillAnswer).to_value()
+}
+
+/// The item of a line under its name in JSON.
+fn json_name(line: &BillLine) -> String {
+    serde_json::to_value(line.item).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// A heading and rows as CSV; no text is taken for a formula.
@@ -74,18 +70,17 @@ pub(super) fn csv_of<const N: usize>(heading: [&str; N], rows: impl Iterator<Ite
 }
 
 impl BillAnswer {
-    /// Puts it together.
+    /// The answer about the bill of a period, from its first moment to that after the last, milliseconds
+    /// since the Unix epoch.
     pub fn new(
         trace: &Trace,
         title: String,
         (from, to): (i64, i64),
         by: BilledBy,
         rates: &Rates,
-        invoice: Option<f64>,
-        bill: Bill,
+        mut bill: Bill,
     ) -> Self {
-        let mut notes = bill.notes;
-        notes.extend(trace.warnings());
+        bill.notes.extend(trace.warnings());
         Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -96,12 +91,7 @@ impl BillAnswer {
             spread: rates.spread,
             currency: rates.currency.clone(),
             decimals: rates.decimals,
-            lines: bill.lines,
-            accounts: bill.accounts,
-            total: bill.total,
-            invoice,
-            unallocated_gpu_hours: bill.unallocated_gpu_hours,
-            notes,
+            bill,
             sources: trace.sources.clone(),
         }
     }
@@ -124,7 +114,7 @@ impl BillAnswer {
         let row = |line: &BillLine| {
             [
                 line.account.clone(),
-                line.item.id().to_owned(),
+                json_name(line),
                 line.rate_name.clone().unwrap_or_default(),
                 line.quantity.to_string(),
                 line.unit.clone(),
@@ -133,33 +123,33 @@ impl BillAnswer {
                 self.currency.clone(),
             ]
         };
-        csv_of(heading, self.lines.iter().map(row))
+        csv_of(heading, self.bill.lines.iter().map(row))
     }
 
     /// The report.
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.title.clone(), format!("Bill of {} to {}", self.from, self.to));
-        report.notes.clone_from(&self.notes);
-        let accounts = format::counted(self.accounts.len() as u64, "account", "accounts");
-        let lines = format::counted(self.lines.len() as u64, "line", "lines");
+        report.notes.clone_from(&self.bill.notes);
+        let accounts = format::counted(self.bill.accounts.len() as u64, "account", "accounts");
+        let lines = format::counted(self.bill.lines.len() as u64, "line", "lines");
         report.summary.push(format!(
             "**{} {}** to {accounts} in {lines}, which add up to it{}.",
-            self.amount(self.total),
+            self.amount(self.bill.total),
             self.currency,
-            self.invoice.map_or("", |_| ", the invoice")
+            self.bill.invoice.map_or("", |_| ", the invoice")
         ));
-        let most = self.accounts.iter().max_by(|one, other| one.amount.total_cmp(&other.amount));
-        if let Some(most) = most.filter(|most| self.total > 0.0 && most.amount > 0.0) {
+        let most = self.bill.accounts.iter().max_by(|one, other| one.amount.total_cmp(&other.amount));
+        if let Some(most) = most.filter(|most| self.bill.total > 0.0 && most.amount > 0.0) {
             report.summary.push(format!(
                 "Most is charged to {}: {} {}, {} of all.",
                 most.account,
                 self.amount(most.amount),
                 self.currency,
-                format::percent(most.amount / self.total)
+                format::percent(most.amount / self.bill.total)
             ));
         }
-        let held: f64 = self.accounts.iter().map(|of| of.gpu_hours).sum();
-        if let Some(hours) = self.unallocated_gpu_hours {
+        let held: f64 = self.bill.accounts.iter().map(|of| of.gpu_hours).sum();
+        if let Some(hours) = self.bill.unallocated_gpu_hours {
             report.summary.push(format!(
                 "Jobs held {} GPU-hours; {} were held by none.",
                 format::float(held, 0),
@@ -170,7 +160,7 @@ impl BillAnswer {
             .into_iter()
             .chain(["GPU-hours", "Use known", "Used", "Held idle", "Amount"].map(Column::number));
         let mut table = ReportTable::new(format!("Accounts, amounts in {}", self.currency), columns.collect());
-        for of in &self.accounts {
+        for of in &self.bill.accounts {
             table.rows.push(vec![
                 of.account.as_str().into(),
                 Cell::float(of.gpu_hours, 1),
@@ -184,7 +174,7 @@ impl BillAnswer {
         let columns = ["Account", "Item", "Rate"].map(Column::text).into_iter();
         let columns = columns.chain(["Quantity", "Unit", "Price", "Amount"].map(Column::number));
         let mut table = ReportTable::new(format!("Lines, amounts in {}", self.currency), columns.collect());
-        for line in self.lines.iter().take(MOST_LINES) {
+        for line in self.bill.lines.iter().take(MOST_LINES) {
             table.rows.push(vec![
                 line.account.as_str().into(),
                 line.item.in_words().into(),
@@ -196,7 +186,7 @@ impl BillAnswer {
             ]);
         }
         table.note = Some("An amount may be a cent off its quantity times its price, so that all add up.".to_owned());
-        if self.lines.len() > MOST_LINES {
+        if self.bill.lines.len() > MOST_LINES {
             table.note = Some(format!("The first {MOST_LINES} of {lines}; --csv writes all."));
         }
         report.sections.push(Section::new("lines", "Lines").with_table(table));

@@ -98,22 +98,6 @@ impl BillItem {
         }
     }
 
-    /// Name in JSON and CSV.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::GpuHours => "gpu_hours",
-            Self::GpuHoursUsed => "gpu_hours_used",
-            Self::GpuHoursHeldIdle => "gpu_hours_held_idle",
-            Self::CoreHours => "core_hours",
-            Self::Unallocated => "unallocated",
-            Self::Energy => "energy",
-            Self::SharedEnergy => "shared_energy",
-            Self::Carbon => "carbon",
-            Self::SharedCarbon => "shared_carbon",
-            Self::Adjustment => "adjustment",
-        }
-    }
-
     /// Unit of its quantity; `None` of money.
     pub fn unit(self) -> Option<&'static str> {
         match self {
@@ -162,16 +146,18 @@ pub struct AccountUse {
     pub amount: f64,
 }
 
-/// A bill.
-#[derive(Debug, Clone, PartialEq)]
+/// Lines and accounts of a bill.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Bill {
     /// Lines, by account, item and rate.
     pub lines: Vec<BillLine>,
-    /// Accounts, by name.
+    /// What each account held, used and is charged.
     pub accounts: Vec<AccountUse>,
     /// Sum of the lines.
     pub total: f64,
-    /// GPU-hours that no job held; `None` where it is not known how many GPUs there were.
+    /// The invoice that they come to; null without one.
+    pub invoice: Option<f64>,
+    /// GPU-hours that no job held; null where it is not known how many GPUs there were.
     pub unallocated_gpu_hours: Option<f64>,
     /// Notes for readers.
     pub notes: Vec<String>,
@@ -198,15 +184,6 @@ struct Held {
     hours: f64,
     known: f64,
     used: f64,
-}
-
-/// A line before amounts are rounded.
-struct Raw {
-    account: String,
-    item: BillItem,
-    rate_name: Option<String>,
-    quantity: f64,
-    rate: f64,
 }
 
 /// Amounts in cents that add up: each is cut, and what is left of the total goes to those that were cut most.
@@ -272,28 +249,37 @@ fn gaps(facts: &JobFacts<'_>) -> Vec<String> {
 }
 
 /// A bill before amounts are rounded.
-#[derive(Default)]
 struct Draft<'t> {
-    lines: Vec<Raw>,
+    rates: &'t Rates,
+    lines: Vec<BillLine>,
     accounts: BTreeMap<&'t str, AccountUse>,
     notes: Vec<String>,
 }
 
 impl<'t> Draft<'t> {
-    /// Adds a line without a name of a rate.
-    fn line(&mut self, account: &str, item: BillItem, (quantity, rate): (f64, f64)) {
-        self.lines.push(Raw { account: account.to_owned(), item, rate_name: None, quantity, rate });
+    /// Adds a line, with the name of its rate, if it has one.
+    fn line(&mut self, account: &str, item: BillItem, rate_name: Option<&String>, (quantity, rate): (f64, f64)) {
+        self.lines.push(BillLine {
+            account: account.to_owned(),
+            item,
+            rate_name: rate_name.cloned(),
+            quantity,
+            unit: item.unit().unwrap_or(&self.rates.currency).to_owned(),
+            rate,
+            amount: 0.0,
+        });
     }
 
     /// Adds what is shared by accounts.
     fn spread(&mut self, shares: &[(String, f64)], item: BillItem, (quantity, rate): (f64, f64)) {
         for (account, share) in shares.iter().filter(|(_, share)| quantity * share != 0.0) {
-            self.line(account, item, (quantity * share, rate));
+            self.line(account, item, None, (quantity * share, rate));
         }
     }
 
     /// Charges what jobs held, by rate.
-    fn charge_held(&mut self, held: &BTreeMap<(&'t str, Option<usize>), Held>, rates: &Rates) {
+    fn charge_held(&mut self, held: &BTreeMap<(&'t str, Option<usize>), Held>) {
+        let rates = self.rates;
         for ((account, rate), of) in held {
             let row = self.accounts.entry(account).or_default();
             row.gpu_hours += of.hours;
@@ -309,8 +295,7 @@ impl<'t> Draft<'t> {
                 ],
             };
             for (item, quantity, price) in items.into_iter().filter(|(_, quantity, _)| *quantity > 0.0) {
-                let rate_name = rate.name.clone().or_else(|| rate.gpu_type.clone());
-                self.lines.push(Raw { account: (*account).to_owned(), item, rate_name, quantity, rate: price });
+                self.line(account, item, rate.name.as_ref().or(rate.gpu_type.as_ref()), (quantity, price));
             }
         }
         let unmatched = (0..rates.gpu_hour.len()).filter(|rate| !held.keys().any(|(_, of)| of == &Some(*rate)));
@@ -318,13 +303,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Charges the energy of jobs, and spreads what is of none.
-    fn charge_energy(
-        &mut self,
-        rates: &Rates,
-        ledger: &EnergyLedger,
-        by_account: &BTreeMap<&'t str, f64>,
-        shares: &[(String, f64)],
-    ) {
+    fn charge_energy(&mut self, ledger: &EnergyLedger, by_account: &BTreeMap<&'t str, f64>, shares: &[(String, f64)]) {
         // Below 0 where readings of jobs' GPUs come to more than the meters of their nodes.
         let rest = ledger.total_j / KWH_J - by_account.values().sum::<f64>();
         self.notes.extend(ledger.notes.iter().cloned());
@@ -336,13 +315,15 @@ impl<'t> Draft<'t> {
                 format::percent(modelled / ledger.total_j)
             ));
         }
-        let energy = rates.energy.map(|price| (BillItem::Energy, BillItem::SharedEnergy, 1.0, price.per_kwh));
-        let carbon =
-            rates.carbon.map(|price| (BillItem::Carbon, BillItem::SharedCarbon, price.g_per_kwh / 1e3, price.per_kg));
+        let energy = self.rates.energy.map(|price| (BillItem::Energy, BillItem::SharedEnergy, 1.0, price.per_kwh));
+        let carbon = self
+            .rates
+            .carbon
+            .map(|price| (BillItem::Carbon, BillItem::SharedCarbon, price.g_per_kwh / 1e3, price.per_kg));
         for (item, shared, of_kwh, price) in energy.into_iter().chain(carbon) {
             self.spread(shares, shared, (rest * of_kwh, price));
             for (account, kwh) in by_account {
-                self.line(account, item, (kwh * of_kwh, price));
+                self.line(account, item, None, (kwh * of_kwh, price));
             }
         }
     }
@@ -362,30 +343,31 @@ impl<'t> Draft<'t> {
             });
         }
         for (account, amount) in by_account {
-            self.line(&account, BillItem::Adjustment, ((invoice - sum) * amount / sum, 1.0));
+            self.line(&account, BillItem::Adjustment, None, ((invoice - sum) * amount / sum, 1.0));
         }
         Ok(())
     }
 
     /// Rounds amounts so that they add up.
-    fn rounded(mut self, rates: &Rates, invoice: Option<f64>, unallocated_gpu_hours: Option<f64>) -> Result<Bill> {
-        let key = |line: &Raw| (line.account.clone(), line.item, line.rate_name.clone());
+    fn rounded(mut self, invoice: Option<f64>, unallocated_gpu_hours: Option<f64>) -> Result<Bill> {
+        let key = |line: &BillLine| (line.account.clone(), line.item, line.rate_name.clone());
         self.lines.sort_by_cached_key(key);
-        let cent = rates.cents();
+        let cent = self.rates.cents();
         let amounts: Vec<f64> = self.lines.iter().map(|line| line.quantity * line.rate * cent).collect();
         let sum = amounts.iter().map(|amount| amount.abs()).sum::<f64>();
         if sum > MOST_CENTS {
             return Err(Error::Setting {
                 setting: "price".to_owned(),
-                found: format!("amounts of {} {} in all", format::float(sum / cent, 0), rates.currency),
+                found: format!("amounts of {} {} in all", format::float(sum / cent, 0), self.rates.currency),
                 remedy: "cents cannot be told apart at such amounts; lower the prices or the decimals".to_owned(),
             });
         }
         let total = invoice.map_or_else(|| amounts.iter().sum(), |invoice| invoice * cent).round() as i64;
         let cents = to_cents(&amounts, total);
-        let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
-        for (line, cents) in self.lines.iter().zip(&cents) {
-            *sums.entry(&line.account).or_default() += cents;
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (line, cents) in self.lines.iter_mut().zip(cents) {
+            line.amount = cents as f64 / cent;
+            *sums.entry(line.account.clone()).or_default() += cents;
         }
         if sums.contains_key(NOBODY) {
             self.accounts.entry(NOBODY).or_default();
@@ -397,17 +379,8 @@ impl<'t> Draft<'t> {
             ..of
         };
         let accounts = self.accounts.into_iter().map(account).collect();
-        let line = |(line, cents): (Raw, i64)| BillLine {
-            account: line.account,
-            item: line.item,
-            rate_name: line.rate_name,
-            quantity: line.quantity,
-            unit: line.item.unit().map_or_else(|| rates.currency.clone(), str::to_owned),
-            rate: line.rate,
-            amount: cents as f64 / cent,
-        };
-        let lines = self.lines.into_iter().zip(cents).map(line).collect();
-        Ok(Bill { lines, accounts, total: total as f64 / cent, unallocated_gpu_hours, notes: self.notes })
+        let (lines, notes) = (self.lines, self.notes);
+        Ok(Bill { lines, accounts, total: total as f64 / cent, invoice, unallocated_gpu_hours, notes })
     }
 }
 
@@ -426,12 +399,12 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
         });
     }
     let held = held(facts, request)?;
-    let mut draft = Draft { notes: gaps(facts), ..Draft::default() };
-    draft.charge_held(&held, rates);
+    let mut draft = Draft { rates, lines: Vec::new(), accounts: BTreeMap::new(), notes: gaps(facts) };
+    draft.charge_held(&held);
     if let Some(price) = rates.core_hour {
         for (account, hours) in core_hours(facts, request) {
             draft.accounts.entry(account).or_default();
-            draft.line(account, BillItem::CoreHours, (hours, price.price));
+            draft.line(account, BillItem::CoreHours, None, (hours, price.price));
         }
     }
     let energy = request.energy.map(|ledger| (ledger, energy(trace, request.by, ledger)));
@@ -459,7 +432,7 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
         (None, _) => {}
     }
     match &energy {
-        Some((ledger, by_account)) => draft.charge_energy(rates, ledger, by_account, &shares),
+        Some((ledger, by_account)) => draft.charge_energy(ledger, by_account, &shares),
         None if rates.energy.is_some() || rates.carbon.is_some() => {
             let note = "No telemetry or meter tells energy, so neither it nor emissions are charged.";
             draft.notes.push(note.to_owned());
@@ -469,7 +442,7 @@ pub fn bill(facts: &JobFacts<'_>, request: &BillRequest<'_>) -> Result<Bill> {
     if let Some(invoice) = request.invoice {
         draft.adjust(invoice)?;
     }
-    draft.rounded(rates, request.invoice, unallocated)
+    draft.rounded(request.invoice, unallocated)
 }
 
 /// What each account held, by rate.

@@ -94,5 +94,5 @@ fn row(answer: &BillAnswer, rates: &Rates, line: &BillLine) -> [String; COLUMNS.
 /// # Errors
 /// When they cannot be written.
 pub fn csv(answer: &BillAnswer, rates: &Rates) -> Result<Vec<u8>> {
-    csv_of(COLUMNS, answer.lines.iter().map(|line| row(answer, rates, line)))
+    csv_of(COLUMNS, answer.bill.lines.iter().map(|line| row(answer, rates, line)))
 }

@@ -120,7 +120,7 @@ pub(crate) fn run(request: &BillOf, quiet: bool) -> Result<()> {
     result.notes.splice(0..0, notes);
     drop(clock);
     let title = describe::title(&trace, &request.input.sources);
-    let answer = BillAnswer::new(&trace, title, period_ms, by, &rates, request.invoice, result);
+    let answer = BillAnswer::new(&trace, title, period_ms, by, &rates, result);
     let lines = request.csv.as_deref().map(|path| answer.csv().map(|text| (path, text))).transpose()?;
     let focus =
         request.focus.as_deref().map(|path| focus::csv(&answer, &rates).map(|text| (path, text))).transpose()?;

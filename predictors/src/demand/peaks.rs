@@ -22,6 +22,7 @@ use std::ops::Range;
 use serde::Serialize;
 use tracecast_analytics::facts::demand::Series;
 use tracecast_analytics::stats::rank;
+use tracecast_analytics::stats::sum::mean;
 use tracecast_analytics::time::DAY_MS;
 
 use super::fan::{Fan, LEVELS};
@@ -78,19 +79,6 @@ fn scored() -> impl Iterator<Item = (usize, f64)> {
     let most = LEVELS.last().copied().unwrap_or(1.0);
     let chances = CHANCES.iter().enumerate().map(|(at, chance)| (at, 1.0 - f64::from(*chance)));
     chances.filter(move |(_, level)| *level <= most)
-}
-
-/// Sum of losses and their number.
-#[derive(Debug, Clone, Copy, Default)]
-struct Losses {
-    sum: f64,
-    moments: usize,
-}
-
-impl Losses {
-    fn mean(self) -> f64 {
-        if self.moments == 0 { 0.0 } else { self.sum / self.moments as f64 }
-    }
 }
 
 /// What `recent_rises` says from the slots before each of `serves`.
@@ -150,36 +138,31 @@ pub(super) fn backtest(
         models.push(((*name).to_owned(), levels));
     }
     let chances: Vec<f64> = scored().map(|(_, level)| level).collect();
-    let losses = |levels: &LevelsAhead, ahead: usize, moments: Range<usize>| {
-        let mut losses = Losses::default();
-        for at in moments.clone() {
-            let Some((truth, levels)) = most_asked(series, &moments, at, ahead).zip(levels.get(at - choose)) else {
-                continue;
-            };
-            let of = levels.iter().zip(&chances).map(|(value, level)| pinball(truth, *value, *level));
-            losses.sum += of.sum::<f64>() / chances.len().max(1) as f64;
-            losses.moments += 1;
-        }
-        losses
+    let losses = |levels: &LevelsAhead, ahead: usize, moments: &Range<usize>| -> Vec<f64> {
+        let loss = |at: usize| {
+            let (truth, levels) = most_asked(series, moments, at, ahead).zip(levels.get(at - choose))?;
+            mean(levels.iter().zip(&chances).map(|(value, level)| pinball(truth, *value, *level)))
+        };
+        moments.clone().filter_map(loss).collect()
     };
-    let by_horizon = |levels: &[LevelsAhead], moments: &Range<usize>| -> Vec<Losses> {
-        all.iter().zip(levels).map(|(ahead, levels)| losses(levels, *ahead, moments.clone())).collect()
+    let by_horizon = |levels: &[LevelsAhead], moments: &Range<usize>| -> Vec<Vec<f64>> {
+        all.iter().zip(levels).map(|(ahead, levels)| losses(levels, *ahead, moments)).collect()
     };
     let parts = [choose..report, report..end];
     let naive = models.first().map(|(_, levels)| parts.each_ref().map(|moments| by_horizon(levels, moments)));
     let naive = naive.unwrap_or_default();
     let score = |(name, levels): &(String, Vec<LevelsAhead>)| {
         let model = parts.each_ref().map(|moments| by_horizon(levels, moments));
-        let over = |model: &[Losses], naive: &[Losses]| {
-            let each = model.iter().zip(naive).filter(|(_, naive)| naive.sum > 0.0);
-            let ratios: Vec<f64> = each.map(|(model, naive)| model.mean() / naive.mean()).collect();
-            if ratios.is_empty() { 1.0 } else { ratios.iter().sum::<f64>() / ratios.len() as f64 }
+        let ratio = |(model, naive): (&Vec<f64>, &Vec<f64>)| {
+            mean(model).zip(mean(naive)).filter(|(_, naive)| *naive > 0.0).map(|(model, naive)| model / naive)
         };
-        let at_horizon = |(ahead, losses): (&usize, &Losses)| PeakAtHorizon {
+        let over =
+            |model: &[Vec<f64>], naive: &[Vec<f64>]| mean(model.iter().zip(naive).filter_map(ratio)).unwrap_or(1.0);
+        let at_horizon = |(ahead, losses): (&usize, &Vec<f64>)| PeakAtHorizon {
             slots: *ahead,
             ahead_s: *ahead as f64 * series.slot_ms as f64 / 1e3,
-            moments: losses.moments,
-            pinball_mean: losses.mean(),
+            moments: losses.len(),
+            pinball_mean: mean(losses).unwrap_or(0.0),
         };
         PeakModelScore {
             name: name.clone(),
